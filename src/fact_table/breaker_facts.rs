@@ -5,7 +5,7 @@ use rhai::Dynamic;
 use super::FactError;
 use super::context::{Object, Part};
 use super::dynamic::{count, texts};
-use super::row::{FactRow, field, number, of_ids, with_range, with_values};
+use super::row::{FactRow, field, number};
 pub use super::snapshots::{BreakerSnapshot, BreakersSnapshot};
 use super::types::{Evidence::Structure, PackName, Subject, Type, Unit};
 use policyd_state::breaker::PHASES;
@@ -13,8 +13,7 @@ use policyd_state::breaker::load::LOAD_LEVELS;
 
 /// Rows of `breakers` and of one of them.
 pub(super) const ROWS: &[FactRow] = &[
-    with_values(
-        field(
+    field(
             Subject::Breakers,
             "load_level",
             Type::Text,
@@ -24,23 +23,16 @@ pub(super) const ROWS: &[FactRow] = &[
                 "breakers.load_level == \"normal\"",
             ],
             |it, _| all(it, |it| it.load_level.clone().into()),
-        ),
-        &LOAD_LEVELS,
-    ),
-    of_ids(
-        PackName::Breaker,
-        field(
+        ).with_values(&LOAD_LEVELS),
+    field(
             Subject::Breakers,
             "open",
             Type::Texts,
             Structure,
             ["Names of those that reject calls.", "breakers.open.contains(\"api/claude\")"],
             |it, _| all(it, |it| names(it, |it| it.open)),
-        ),
-    ),
-    of_ids(
-        PackName::Breaker,
-        field(
+        ).of_ids(PackName::Breaker),
+    field(
             Subject::Breakers,
             "needs_human",
             Type::Texts,
@@ -50,8 +42,7 @@ pub(super) const ROWS: &[FactRow] = &[
                 "breakers.needs_human.contains(\"api/claude\")",
             ],
             |it, _| all(it, |it| names(it, |it| it.needs_human)),
-        ),
-    ),
+        ).of_ids(PackName::Breaker),
     number(
         Subject::Breakers,
         "parallelism",
@@ -60,17 +51,14 @@ pub(super) const ROWS: &[FactRow] = &[
         ["Calls that may run side by side.", "breakers.parallelism < 5"],
         |it, _| all(it, |it| count(it.parallelism)),
     ),
-    with_values(
-        field(
+    field(
             Subject::Breaker,
             "state",
             Type::Text,
             Structure,
             ["Where it stands.", "breakers[\"api/claude\"].state == \"HALF_OPEN\""],
             |it, _| one(it, |it| it.state.clone().into()),
-        ),
-        &PHASES,
-    ),
+        ).with_values(&PHASES),
     field(
         Subject::Breaker,
         "open",
@@ -109,8 +97,7 @@ pub(super) const ROWS: &[FactRow] = &[
         ],
         |it, _| one(it, |it| it.last_error.clone().into()),
     ),
-    with_range(
-        number(
+    number(
             Subject::Breaker,
             "capacity",
             Unit::PercentOfWhole,
@@ -120,9 +107,7 @@ pub(super) const ROWS: &[FactRow] = &[
                 "breakers[\"api/claude\"].capacity < 100",
             ],
             |it, _| one(it, |it| count(it.capacity)),
-        ),
-        (0, 100),
-    ),
+        ).with_range((0, 100)),
     field(
         Subject::Breaker,
         "needs_human",

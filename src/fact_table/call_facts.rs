@@ -14,7 +14,7 @@ use super::events;
 use super::params::{COMMAND, PATHS, WORDS};
 use super::place_facts::globs;
 use super::relations::Invariant;
-use super::row::{FactRow, always, at, effect, field, from, method, of_ids};
+use super::row::{FactRow, field, method};
 pub use super::snapshots::CallFacts;
 use super::source::FactSource;
 use super::text_list::list;
@@ -33,17 +33,14 @@ const TOUCHES_ANY: &[Access] = &[Access::Read, Access::Write, Access::Delete];
 
 /// Rows of `action`.
 pub(super) const ROWS: &[FactRow] = &[
-    of_ids(
-        PackName::Tool,
-        field(
+    field(
             Subject::Call,
             "tool",
             Type::Text,
             Structure,
             ["Name of the tool.", "action.tool == \"Bash\""],
             |it, _| on_call(it, |seen| Ok(seen.call.tool.clone().into())),
-        ),
-    ),
+        ).of_ids(PackName::Tool),
     field(
         Subject::Call,
         "command",
@@ -60,9 +57,7 @@ pub(super) const ROWS: &[FactRow] = &[
         ["Whether all of the command line could be read.", "action.understood"],
         |it, _| on_call(it, |seen| Ok(seen.call.is_understood().into())),
     ),
-    effect(
-        CallEffects::ENDLESS,
-        field(
+    field(
             Subject::Call,
             "endless",
             Type::Bool,
@@ -72,8 +67,7 @@ pub(super) const ROWS: &[FactRow] = &[
                 "!action.endless",
             ],
             |it, _| on_call(it, |seen| Ok(seen.call.endless.into())),
-        ),
-    ),
+        ).effect(CallEffects::ENDLESS),
     field(
         Subject::Call,
         "programs",
@@ -107,9 +101,7 @@ pub(super) const ROWS: &[FactRow] = &[
             })
         },
     ),
-    effect(
-        CallEffects::VARIABLE,
-        method(
+    method(
             Subject::Call,
             "sets",
             WORDS,
@@ -125,49 +117,24 @@ pub(super) const ROWS: &[FactRow] = &[
                     Ok(set.any(|it| names.texts().iter().any(|name| word_matches(name, it))).into())
                 })
             },
-        ),
-    ),
-    effect(
-        CallEffects::READ,
-        from(
-            FactSource::CallPaths,
-            always(
-                &[Invariant::Implies("touches")],
-                method(
+        ).effect(CallEffects::VARIABLE),
+    method(
                     Subject::Call,
                     "reads",
                     PATHS,
                     (Type::Bool, Structure),
                     ["Whether it reads a file of these globs.", "action.reads([\".env\"])"],
                     |it, args| touches(it, args, READS),
-                ),
-            ),
-        ),
-    ),
-    effect(
-        CallEffects::CHANGE,
-        from(
-            FactSource::CallPaths,
-            always(
-                &[Invariant::Implies("changes"), Invariant::Implies("touches")],
-                method(
+                ).always(&[Invariant::Implies("touches")]).from(FactSource::CallPaths).effect(CallEffects::READ),
+    method(
                     Subject::Call,
                     "writes",
                     PATHS,
                     (Type::Bool, Structure),
                     ["Whether it writes a file of these globs.", "action.writes([\"Cargo.lock\"])"],
                     |it, args| touches(it, args, WRITES),
-                ),
-            ),
-        ),
-    ),
-    effect(
-        CallEffects::CHANGE,
-        from(
-            FactSource::CallPaths,
-            always(
-                &[Invariant::Implies("changes"), Invariant::Implies("touches")],
-                method(
+                ).always(&[Invariant::Implies("changes"), Invariant::Implies("touches")]).from(FactSource::CallPaths).effect(CallEffects::CHANGE),
+    method(
                     Subject::Call,
                     "deletes",
                     PATHS,
@@ -177,17 +144,8 @@ pub(super) const ROWS: &[FactRow] = &[
                         "action.deletes([\"**/tests/**\"])",
                     ],
                     |it, args| touches(it, args, DELETES),
-                ),
-            ),
-        ),
-    ),
-    effect(
-        CallEffects::CHANGE,
-        from(
-            FactSource::CallPaths,
-            always(
-                &[Invariant::Implies("touches")],
-                method(
+                ).always(&[Invariant::Implies("changes"), Invariant::Implies("touches")]).from(FactSource::CallPaths).effect(CallEffects::CHANGE),
+    method(
                     Subject::Call,
                     "changes",
                     PATHS,
@@ -197,15 +155,8 @@ pub(super) const ROWS: &[FactRow] = &[
                         "action.changes([\"src/gen/**\"])",
                     ],
                     |it, args| touches(it, args, CHANGES),
-                ),
-            ),
-        ),
-    ),
-    effect(
-        CallEffects::READ.union(CallEffects::CHANGE),
-        from(
-            FactSource::CallPaths,
-            method(
+                ).always(&[Invariant::Implies("touches")]).from(FactSource::CallPaths).effect(CallEffects::CHANGE),
+    method(
                 Subject::Call,
                 "touches",
                 PATHS,
@@ -215,14 +166,8 @@ pub(super) const ROWS: &[FactRow] = &[
                     "action.touches([\"*.pem\"])",
                 ],
                 |it, args| touches(it, args, TOUCHES_ANY),
-            ),
-        ),
-    ),
-    effect(
-        CallEffects::TREE,
-        from(
-            FactSource::CallPaths,
-            method(
+            ).from(FactSource::CallPaths).effect(CallEffects::READ.union(CallEffects::CHANGE)),
+    method(
                 Subject::Call,
                 "overwrites",
                 PATHS,
@@ -235,9 +180,7 @@ pub(super) const ROWS: &[FactRow] = &[
                     let globs = globs(args)?;
                     on_call(it, |seen| Ok(seen.call.overwrites(&globs, &seen.around).into()))
                 },
-            ),
-        ),
-    ),
+            ).from(FactSource::CallPaths).effect(CallEffects::TREE),
     field(
         Subject::Call,
         "strings",
@@ -249,9 +192,7 @@ pub(super) const ROWS: &[FactRow] = &[
         ],
         |it, _| on_call(it, |seen| Ok(seen.call.strings.join("\n").into())),
     ),
-    from(
-        FactSource::CallPaths,
-        field(
+    field(
             Subject::Call,
             "changed",
             Subject::Places.as_type(),
@@ -263,13 +204,8 @@ pub(super) const ROWS: &[FactRow] = &[
                     Ok(it.part(Part::Places(files.map(|it| it.place.clone()).collect())))
                 })
             },
-        ),
-    ),
-    effect(
-        CallEffects::CHANGE,
-        from(
-            FactSource::CallPaths,
-            field(
+        ).from(FactSource::CallPaths),
+    field(
                 Subject::Call,
                 "changes_transcript",
                 Type::Bool,
@@ -284,25 +220,16 @@ pub(super) const ROWS: &[FactRow] = &[
                         Ok(files.any(|it| seen.around.is_transcript(&it.place)).into())
                     })
                 },
-            ),
-        ),
-    ),
-    from(
-        FactSource::CallPaths,
-        field(
+            ).from(FactSource::CallPaths).effect(CallEffects::CHANGE),
+    field(
             Subject::Call,
             "written",
             Type::Text,
             Structure,
             ["Text that it would write into files.", "action.written.contains(\"@ts-ignore\")"],
             |it, _| on_call(it, |seen| Ok(seen.call.written.join("\n").into())),
-        ),
-    ),
-    of_ids(
-        PackName::Secret,
-        at(
-            &events::CALLS_AND_PROMPTS,
-            field(
+        ).from(FactSource::CallPaths),
+    field(
                 Subject::Call,
                 "secrets",
                 Type::Texts,
@@ -317,14 +244,8 @@ pub(super) const ROWS: &[FactRow] = &[
                         Ok(texts(parts.flat_map(|it| secrets::kinds(it)).collect::<Vec<_>>()))
                     })
                 },
-            ),
-        ),
-    ),
-    of_ids(
-        PackName::IssuedSecret,
-        at(
-            &events::CALLS_AND_PROMPTS,
-            field(
+            ).at(&events::CALLS_AND_PROMPTS).of_ids(PackName::Secret),
+    field(
                 Subject::Call,
                 "issued_secrets",
                 Type::Texts,
@@ -343,9 +264,7 @@ pub(super) const ROWS: &[FactRow] = &[
                         Ok(texts(kinds))
                     })
                 },
-            ),
-        ),
-    ),
+            ).at(&events::CALLS_AND_PROMPTS).of_ids(PackName::IssuedSecret),
 ];
 
 /// The texts of a call that are searched for secrets.

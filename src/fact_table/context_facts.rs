@@ -5,7 +5,7 @@ use rhai::Dynamic;
 use super::FactError;
 use super::context::Object;
 use super::dynamic::{count, text_argument};
-use super::row::{FactRow, field, method, number, of_ids, with_range};
+use super::row::{FactRow, field, method, number};
 pub use super::snapshots::ContextUsage;
 use super::types::{Domain, Evidence::Neutral, Evidence::Structure, PackName, Subject, Type, Unit};
 use policyd_base::limits::CONTEXT_TURNS_MAX;
@@ -54,17 +54,15 @@ pub(super) const ROWS: &[FactRow] = &[
         ["Percentage of the meter that the tiers are measured on.", "context.measured >= 70"],
         |it, _| look(it, |it| count(it.measured)),
     ),
-    of_ids(
-        PackName::Tier,
-        field(
-            Subject::Context,
-            "tier",
-            Type::Text,
-            Structure,
-            ["The tier of context.yaml that was reached, else empty.", "context.tier != \"\""],
-            |it, _| look(it, |it| it.tier.clone().into()),
-        ),
-    ),
+    field(
+        Subject::Context,
+        "tier",
+        Type::Text,
+        Structure,
+        ["The tier of context.yaml that was reached, else empty.", "context.tier != \"\""],
+        |it, _| look(it, |it| it.tier.clone().into()),
+    )
+    .of_ids(PackName::Tier),
     method(
         Subject::Context,
         "reached",
@@ -92,20 +90,18 @@ pub(super) const ROWS: &[FactRow] = &[
         ["Tokens that a turn adds, on average; 0 where nothing grows.", "context.growth > 5000"],
         |it, _| look(it, |it| count(it.growth)),
     ),
-    with_range(
-        number(
-            Subject::Context,
-            "turns_left",
-            Unit::Count,
-            Structure,
-            [
-                "Turns until the threshold at this growth; 1000000 where nothing grows.",
-                "context.turns_left < 10",
-            ],
-            |it, _| look(it, |it| count(it.turns_left)),
-        ),
-        (0, TURNS_MAX),
-    ),
+    number(
+        Subject::Context,
+        "turns_left",
+        Unit::Count,
+        Structure,
+        [
+            "Turns until the threshold at this growth; 1000000 where nothing grows.",
+            "context.turns_left < 10",
+        ],
+        |it, _| look(it, |it| count(it.turns_left)),
+    )
+    .with_range((0, TURNS_MAX)),
     number(
         Subject::Context,
         "call_growth",
@@ -117,20 +113,18 @@ pub(super) const ROWS: &[FactRow] = &[
         ],
         |it, _| look(it, |it| count(it.call_growth)),
     ),
-    with_range(
-        number(
-            Subject::Context,
-            "calls_left",
-            Unit::Count,
-            Structure,
-            [
-                "API calls until the threshold at this growth; 1000000 where nothing grows.",
-                "context.calls_left < 10",
-            ],
-            |it, _| look(it, |it| count(it.calls_left)),
-        ),
-        (0, TURNS_MAX),
-    ),
+    number(
+        Subject::Context,
+        "calls_left",
+        Unit::Count,
+        Structure,
+        [
+            "API calls until the threshold at this growth; 1000000 where nothing grows.",
+            "context.calls_left < 10",
+        ],
+        |it, _| look(it, |it| count(it.calls_left)),
+    )
+    .with_range((0, TURNS_MAX)),
     number(
         Subject::Context,
         "calls",

@@ -5,7 +5,7 @@ use std::cell::OnceCell;
 use super::context::{Excuse, View};
 use super::dynamic::{count, texts};
 use super::pattern::{StoredPattern, TextPattern, TextPatternSource, prose_regex};
-use super::row::{FactRow, field, number, of_ids};
+use super::row::{FactRow, field, number};
 use super::types::{Evidence::Structure, Evidence::Words, PackName, Subject, Type, Unit};
 use policyd_facts::lazy::LazyRegex;
 
@@ -19,17 +19,15 @@ pub(super) const ROWS: &[FactRow] = &[
         ["How many were found.", "rationalizations.count == 0"],
         |it, _| Ok(count(found(&it.view, |_| true, |it| it.name.clone()).len())),
     ),
-    of_ids(
-        PackName::Excuse,
-        field(
-            Subject::Rationalizations,
-            "names",
-            Type::Texts,
-            Words,
-            ["Their names.", "rationalizations.names.contains(\"flaky_tests\")"],
-            |it, _| Ok(texts(found(&it.view, |_| true, |it| it.name.clone()))),
-        ),
-    ),
+    field(
+        Subject::Rationalizations,
+        "names",
+        Type::Texts,
+        Words,
+        ["Their names.", "rationalizations.names.contains(\"flaky_tests\")"],
+        |it, _| Ok(texts(found(&it.view, |_| true, |it| it.name.clone()))),
+    )
+    .of_ids(PackName::Excuse),
     field(
         Subject::Rationalizations,
         "quotes",
@@ -46,20 +44,18 @@ pub(super) const ROWS: &[FactRow] = &[
         ["What is to be done instead of each.", "rationalizations.actions.len() > 0"],
         |it, _| Ok(texts(found(&it.view, |_| true, |it| format!("{}: {}", it.name, it.action)))),
     ),
-    of_ids(
-        PackName::Excuse,
-        field(
-            Subject::Rationalizations,
-            "proven",
-            Type::Texts,
-            Structure,
-            [
-                "Names of those against which what happened speaks.",
-                "rationalizations.proven.len() == 0",
-            ],
-            |it, _| Ok(texts(found(&it.view, |it| it.proven, |it| it.name.clone()))),
-        ),
-    ),
+    field(
+        Subject::Rationalizations,
+        "proven",
+        Type::Texts,
+        Structure,
+        [
+            "Names of those against which what happened speaks.",
+            "rationalizations.proven.len() == 0",
+        ],
+        |it, _| Ok(texts(found(&it.view, |it| it.proven, |it| it.name.clone()))),
+    )
+    .of_ids(PackName::Excuse),
 ];
 
 /// Something of each excuse that was found and is wanted; none before they were looked for.

@@ -9,51 +9,45 @@ use super::diagnostic_lines;
 use super::dynamic::{count, text_argument, texts};
 use super::params::{KEY, PATH};
 use super::relations::{Invariant, Is};
-use super::row::{FactRow, always, field, method, number};
+use super::row::{FactRow, field, method, number};
 use super::types::{Evidence::Structure, Evidence::Words, PackName, Subject, Type, Unit};
 use policyd_facts::glob::PathGlob;
 use policyd_facts::{EditedFile, Finding};
 
 /// Rows of `files`, findings and `todos`.
 pub(super) const ROWS: &[FactRow] = &[
-    always(
-        &[
-            Invariant::AtMost("edits"),
-            Invariant::Either(Is::Positive, "last_at", Is::Zero),
-            Invariant::Either(Is::Zero, "last_at", Is::Positive),
-            Invariant::AtMostOfWhole("count"),
-        ],
-        number(
-            Subject::Files,
-            "count",
-            Unit::Count,
-            Structure,
-            ["How many files.", "files.kind(\"code\").count > 0"],
-            |it, _| Ok(count(files(it).count())),
-        ),
-    ),
-    always(
-        &[Invariant::AtMostOfWhole("edits")],
-        number(
-            Subject::Files,
-            "edits",
-            Unit::Count,
-            Structure,
-            ["How many edits.", "files.edits > 20"],
-            |it, _| Ok(count(files(it).map(|it| it.edits).sum::<u64>())),
-        ),
-    ),
-    always(
-        &[Invariant::AtMostOfWhole("last_at")],
-        number(
-            Subject::Files,
-            "last_at",
-            Unit::Position,
-            Structure,
-            ["Position of the last edit, 0 when none.", "files.kind(\"code\").last_at == 0"],
-            |it, _| Ok(count(files(it).map(|it| it.last_seq).max().unwrap_or(0))),
-        ),
-    ),
+    number(
+        Subject::Files,
+        "count",
+        Unit::Count,
+        Structure,
+        ["How many files.", "files.kind(\"code\").count > 0"],
+        |it, _| Ok(count(files(it).count())),
+    )
+    .always(&[
+        Invariant::AtMost("edits"),
+        Invariant::Either(Is::Positive, "last_at", Is::Zero),
+        Invariant::Either(Is::Zero, "last_at", Is::Positive),
+        Invariant::AtMostOfWhole("count"),
+    ]),
+    number(
+        Subject::Files,
+        "edits",
+        Unit::Count,
+        Structure,
+        ["How many edits.", "files.edits > 20"],
+        |it, _| Ok(count(files(it).map(|it| it.edits).sum::<u64>())),
+    )
+    .always(&[Invariant::AtMostOfWhole("edits")]),
+    number(
+        Subject::Files,
+        "last_at",
+        Unit::Position,
+        Structure,
+        ["Position of the last edit, 0 when none.", "files.kind(\"code\").last_at == 0"],
+        |it, _| Ok(count(files(it).map(|it| it.last_seq).max().unwrap_or(0))),
+    )
+    .always(&[Invariant::AtMostOfWhole("last_at")]),
     number(
         Subject::Files,
         "undone_at",
@@ -239,17 +233,15 @@ pub(super) const ROWS: &[FactRow] = &[
         ["Todos.", "todos.total > 0"],
         |it, _| Ok(count(it.context().facts.todos.items.len())),
     ),
-    always(
-        &[Invariant::AtMost("total")],
-        number(
-            Subject::Todos,
-            "open",
-            Unit::Count,
-            Structure,
-            ["Todos that are not completed.", "todos.open == 0"],
-            |it, _| Ok(count(open_todos(it).len())),
-        ),
-    ),
+    number(
+        Subject::Todos,
+        "open",
+        Unit::Count,
+        Structure,
+        ["Todos that are not completed.", "todos.open == 0"],
+        |it, _| Ok(count(open_todos(it).len())),
+    )
+    .always(&[Invariant::AtMost("total")]),
     number(
         Subject::Todos,
         "last_at",

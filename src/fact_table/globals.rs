@@ -4,7 +4,7 @@ use policyd_expr::table::{COUNTS, Member};
 
 use super::context::Part;
 use super::events;
-use super::row::{FactRow, Global, at, of_ids};
+use super::row::{FactRow, Global};
 use super::source::FactSource;
 use super::types::{Evidence::Neutral, PackName, Subject, Type};
 
@@ -147,16 +147,14 @@ pub(super) const ROWS: &[FactRow] = &[
         || Part::Probes,
         ["Answers of probes, by id.", "probes.pr.ok"],
     ),
-    of_ids(
-        PackName::Breaker,
-        changing(
-            "breakers",
-            Subject::Breakers,
-            FactSource::Breakers,
-            || Part::Breakers,
-            ["Circuit breakers, by name in brackets.", "breakers[\"api/claude\"].open"],
-        ),
-    ),
+    changing(
+        "breakers",
+        Subject::Breakers,
+        FactSource::Breakers,
+        || Part::Breakers,
+        ["Circuit breakers, by name in brackets.", "breakers[\"api/claude\"].open"],
+    )
+    .of_ids(PackName::Breaker),
     changing(
         "dead_letter",
         Subject::DeadLetters,
@@ -213,19 +211,14 @@ pub(super) const ROWS: &[FactRow] = &[
         || Part::Rationalizations,
         ["Excuses and red flags in the agent's last text.", "rationalizations.count > 0"],
     ),
-    at(
-        &events::CALLS,
-        global(
-            "action",
-            Subject::Call,
-            FactSource::Call,
-            || Part::Call,
-            [
-                "The tool call that is about to happen; for guards only.",
-                "action.runs(\"git push\")",
-            ],
-        ),
-    ),
+    global(
+        "action",
+        Subject::Call,
+        FactSource::Call,
+        || Part::Call,
+        ["The tool call that is about to happen; for guards only.", "action.runs(\"git push\")"],
+    )
+    .at(&events::CALLS),
     changing(
         "program",
         Subject::Invocation,

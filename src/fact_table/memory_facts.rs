@@ -4,7 +4,7 @@ use chrono::{DateTime, Datelike, Timelike, Utc};
 
 use super::context::View;
 use super::dynamic::count;
-use super::row::{FactRow, field, number, of_days, with_range, with_values};
+use super::row::{FactRow, field, number};
 use super::types::{Evidence::Neutral, Evidence::Structure, Evidence::Words, Subject, Type, Unit};
 
 /// Rows of `state`, `now`, `rule` and `outcome`.
@@ -33,36 +33,33 @@ pub(super) const ROWS: &[FactRow] = &[
         ["Stops that moved the state.", "state.turns > 1"],
         |it, _| Ok(count(it.view.memory.turns)),
     ),
-    with_range(
-        number(
-            Subject::Now,
-            "hour",
-            Unit::Other,
-            Neutral,
-            ["Hour of the day in UTC, 0 to 23.", "now.hour >= 22"],
-            |it, _| Ok(count(clock(it.context().now.millis()).hour())),
-        ),
-        (0, 23),
-    ),
-    with_range(
-        number(
-            Subject::Now,
-            "weekday",
-            Unit::Other,
-            Neutral,
-            ["Day of the week, 1 is Monday.", "now.weekday >= 6"],
-            |it, _| Ok(count(clock(it.context().now.millis()).weekday().number_from_monday())),
-        ),
-        (1, 7),
-    ),
-    of_days(field(
+    number(
+        Subject::Now,
+        "hour",
+        Unit::Other,
+        Neutral,
+        ["Hour of the day in UTC, 0 to 23.", "now.hour >= 22"],
+        |it, _| Ok(count(clock(it.context().now.millis()).hour())),
+    )
+    .with_range((0, 23)),
+    number(
+        Subject::Now,
+        "weekday",
+        Unit::Other,
+        Neutral,
+        ["Day of the week, 1 is Monday.", "now.weekday >= 6"],
+        |it, _| Ok(count(clock(it.context().now.millis()).weekday().number_from_monday())),
+    )
+    .with_range((1, 7)),
+    field(
         Subject::Now,
         "date",
         Type::Text,
         Neutral,
         ["Date in UTC, `2026-01-31`.", "now.date < \"2027-01-01\""],
         |it, _| Ok(clock(it.context().now.millis()).format("%Y-%m-%d").to_string().into()),
-    )),
+    )
+    .of_days(),
     field(
         Subject::Rule,
         "id",
@@ -147,17 +144,22 @@ pub(super) const ROWS: &[FactRow] = &[
         ],
         |it, _| Ok(it.view.outcome.explanation.clone().into()),
     ),
-    with_values(
-        field(
-            Subject::Outcome,
-            "release",
-            Type::Text,
-            Neutral,
-            ["Why policyd released the stop, else empty.", "outcome.release == \"max_blocks\""],
-            |it, _| Ok(it.view.outcome.release.clone().into()),
-        ),
-        &["", "max_blocks", "same_failure", "no_progress", "already_released", "not_saved"],
-    ),
+    field(
+        Subject::Outcome,
+        "release",
+        Type::Text,
+        Neutral,
+        ["Why policyd released the stop, else empty.", "outcome.release == \"max_blocks\""],
+        |it, _| Ok(it.view.outcome.release.clone().into()),
+    )
+    .with_values(&[
+        "",
+        "max_blocks",
+        "same_failure",
+        "no_progress",
+        "already_released",
+        "not_saved",
+    ]),
     field(
         Subject::Outcome,
         "failed_ids",

@@ -13,7 +13,7 @@ use super::pattern::TextPattern;
 use super::prose::Prose;
 use super::relations::{Invariant, Is};
 use super::reply;
-use super::row::{FactRow, always, field, method, number, of_unit, with_range, with_values};
+use super::row::{FactRow, field, method, number};
 use super::session_facts::json_text;
 use super::types::{Domain, Evidence::Structure, Evidence::Words, PackName, Subject, Type, Unit};
 
@@ -58,9 +58,7 @@ pub(super) const ROWS: &[FactRow] = &[
         ],
         |it, args| Ok(any_quote(it, args, it.context().messages())?.unwrap_or_default().into()),
     ),
-    of_unit(
-        Unit::Position,
-        method(
+    method(
             Subject::Patterns,
             "prompted_at",
             PATTERN,
@@ -76,8 +74,7 @@ pub(super) const ROWS: &[FactRow] = &[
                     .filter(|(_, prose)| prose.remembered(&name, |it| pattern.quote(it)).is_some());
                 Ok(count(hits.map(|(prompt, _)| prompt.seq).max().unwrap_or(0)))
             },
-        ),
-    ),
+        ).of_unit(Unit::Position),
     method(
         Subject::Patterns,
         "in_prompts",
@@ -118,21 +115,18 @@ pub(super) const ROWS: &[FactRow] = &[
             Ok(any_quote(it, args, it.context().prompts().last())?.unwrap_or_default().into())
         },
     ),
-    always(
-        &[
-            Invariant::Either(Is::False, "code", Is::Zero),
-            Invariant::Either(Is::True, "code", Is::NotZero),
-            Invariant::Either(Is::False, "error", Is::Empty),
-        ],
-        field(
+    field(
             Subject::Probe,
             "ok",
             Type::Bool,
             Structure,
             ["Whether it answered and exited with 0.", "probes.pr.ok"],
             |it, _| with_reading(it, |it| matches!(it, ProbeResult::Answer { code: 0, .. }).into()),
-        ),
-    ),
+        ).always(&[
+            Invariant::Either(Is::False, "code", Is::Zero),
+            Invariant::Either(Is::True, "code", Is::NotZero),
+            Invariant::Either(Is::False, "error", Is::Empty),
+        ]),
     field(
         Subject::Probe,
         "error",
@@ -146,8 +140,7 @@ pub(super) const ROWS: &[FactRow] = &[
             })
         },
     ),
-    with_range(
-        number(
+    number(
             Subject::Probe,
             "code",
             Unit::Other,
@@ -159,9 +152,7 @@ pub(super) const ROWS: &[FactRow] = &[
                     ProbeResult::Failed(_) => count(-1),
                 })
             },
-        ),
-        (i32::MIN as i64, i32::MAX as i64),
-    ),
+        ).with_range((i32::MIN as i64, i32::MAX as i64)),
     method(
         Subject::Probe,
         "text",
@@ -174,8 +165,7 @@ pub(super) const ROWS: &[FactRow] = &[
             })
         },
     ),
-    with_values(
-        method(
+    method(
             Subject::Probe,
             "verdict",
             KEY,
@@ -194,9 +184,7 @@ pub(super) const ROWS: &[FactRow] = &[
                 })
                 .map(Dynamic::from)
             },
-        ),
-        &["satisfied", "unsatisfied", "unknown"],
-    ),
+        ).with_values(&["satisfied", "unsatisfied", "unknown"]),
     method(
         Subject::Probe,
         "flag",
@@ -209,10 +197,7 @@ pub(super) const ROWS: &[FactRow] = &[
             })
         },
     ),
-    with_range(
-        of_unit(
-            Unit::Unknown,
-            method(
+    method(
                 Subject::Probe,
                 "number",
                 KEY,
@@ -223,10 +208,7 @@ pub(super) const ROWS: &[FactRow] = &[
                         count(found.first().and_then(|it| it.as_i64()).unwrap_or(0))
                     })
                 },
-            ),
-        ),
-        (i64::MIN, i64::MAX),
-    ),
+            ).of_unit(Unit::Unknown).with_range((i64::MIN, i64::MAX)),
     method(
         Subject::Probe,
         "list",

@@ -10,7 +10,7 @@ use super::context::{Object, Part};
 use super::dynamic::{text_argument, texts};
 use super::params::{COMMANDS, NAMES, OPTION, OPTIONS, PATHS, WORDS};
 use super::place_facts::{globs, not_known};
-use super::row::{FactRow, field, from, method, of_ids};
+use super::row::{FactRow, field, method};
 pub use super::snapshots::MatchedProgram;
 use super::source::FactSource;
 use super::text_list::list;
@@ -21,17 +21,15 @@ use policyd_facts::pattern::CommandPattern;
 
 /// Rows of `program`.
 pub(super) const ROWS: &[FactRow] = &[
-    of_ids(
-        PackName::Program,
-        field(
-            Subject::Invocation,
-            "name",
-            Type::Text,
-            Structure,
-            ["Its name without its folder, empty where unknown.", "program.name == \"rm\""],
-            |it, _| on_program(it, |it, _, _| Ok(it.name.clone().into())),
-        ),
-    ),
+    field(
+        Subject::Invocation,
+        "name",
+        Type::Text,
+        Structure,
+        ["Its name without its folder, empty where unknown.", "program.name == \"rm\""],
+        |it, _| on_program(it, |it, _, _| Ok(it.name.clone().into())),
+    )
+    .of_ids(PackName::Program),
     field(
         Subject::Invocation,
         "line",
@@ -142,34 +140,29 @@ pub(super) const ROWS: &[FactRow] = &[
             })
         },
     ),
-    from(
-        FactSource::ProgramPaths,
-        field(
-            Subject::Invocation,
-            "targets",
-            Subject::Places.as_type(),
-            Structure,
-            ["Its operands as paths.", "program.targets.outside"],
-            |it, _| {
-                let values = values(it);
-                let at = recognized(it)?.at;
-                on_program(it, |program, named, seen| {
-                    let operands = program.operands(values).into_iter().skip(named);
-                    let own =
-                        |it: &&FileAccess| it.does == Access::Delete && it.program == Some(at);
-                    let files = seen.call.files.iter().filter(own);
-                    let deleted: BTreeSet<&str> =
-                        files.map(|it| it.place.written.as_str()).collect();
-                    // The empty word is the name of no file.
-                    let named = operands.filter(|it| !it.text.is_empty());
-                    let places = named.map(|it| {
-                        program.place(it, deleted.contains(it.text.as_str()), &seen.around)
-                    });
-                    Ok(it.part(Part::Places(places.collect())))
-                })
-            },
-        ),
-    ),
+    field(
+        Subject::Invocation,
+        "targets",
+        Subject::Places.as_type(),
+        Structure,
+        ["Its operands as paths.", "program.targets.outside"],
+        |it, _| {
+            let values = values(it);
+            let at = recognized(it)?.at;
+            on_program(it, |program, named, seen| {
+                let operands = program.operands(values).into_iter().skip(named);
+                let own = |it: &&FileAccess| it.does == Access::Delete && it.program == Some(at);
+                let files = seen.call.files.iter().filter(own);
+                let deleted: BTreeSet<&str> = files.map(|it| it.place.written.as_str()).collect();
+                // The empty word is the name of no file.
+                let named = operands.filter(|it| !it.text.is_empty());
+                let places = named
+                    .map(|it| program.place(it, deleted.contains(it.text.as_str()), &seen.around));
+                Ok(it.part(Part::Places(places.collect())))
+            })
+        },
+    )
+    .from(FactSource::ProgramPaths),
     method(
         Subject::Invocation,
         "fed_by",
@@ -192,32 +185,30 @@ pub(super) const ROWS: &[FactRow] = &[
             })
         },
     ),
-    from(
-        FactSource::ProgramPaths,
-        method(
-            Subject::Invocation,
-            "fed_from",
-            PATHS,
-            (Type::Bool, Structure),
-            [
-                "Whether it, or what its input comes from, reads a file of these globs.",
-                "program.fed_from([\"**/.ssh/**\"])",
-            ],
-            |it, args| {
-                let wanted = globs(args)?;
-                let at = recognized(it)?.at;
-                on_call(it, |seen| {
-                    let upstream = seen.call.upstream(at);
-                    let near = |it: &&FileAccess| {
-                        it.does == Access::Read
-                            && it.program.is_some_and(|it| it == at || upstream.contains(&it))
-                    };
-                    let mut places = seen.call.files.iter().filter(near).map(|it| &it.place);
-                    Ok(places.any(|it| wanted.fit(it, &seen.around)).into())
-                })
-            },
-        ),
-    ),
+    method(
+        Subject::Invocation,
+        "fed_from",
+        PATHS,
+        (Type::Bool, Structure),
+        [
+            "Whether it, or what its input comes from, reads a file of these globs.",
+            "program.fed_from([\"**/.ssh/**\"])",
+        ],
+        |it, args| {
+            let wanted = globs(args)?;
+            let at = recognized(it)?.at;
+            on_call(it, |seen| {
+                let upstream = seen.call.upstream(at);
+                let near = |it: &&FileAccess| {
+                    it.does == Access::Read
+                        && it.program.is_some_and(|it| it == at || upstream.contains(&it))
+                };
+                let mut places = seen.call.files.iter().filter(near).map(|it| &it.place);
+                Ok(places.any(|it| wanted.fit(it, &seen.around)).into())
+            })
+        },
+    )
+    .from(FactSource::ProgramPaths),
     method(
         Subject::Invocation,
         "expands",
@@ -239,42 +230,38 @@ pub(super) const ROWS: &[FactRow] = &[
             })
         },
     ),
-    from(
-        FactSource::ProgramPaths,
-        field(
-            Subject::Invocation,
-            "read",
-            Subject::Places.as_type(),
-            Structure,
-            ["Files that it reads.", "program.read.outside"],
-            |it, _| {
-                let at = recognized(it)?.at;
-                on_call(it, |seen| {
-                    let own = |it: &&FileAccess| it.does == Access::Read && it.program == Some(at);
-                    let files = seen.call.files.iter().filter(own);
-                    Ok(it.part(Part::Places(files.map(|it| it.place.clone()).collect())))
-                })
-            },
-        ),
-    ),
-    from(
-        FactSource::ProgramPaths,
-        field(
-            Subject::Invocation,
-            "changed",
-            Subject::Places.as_type(),
-            Structure,
-            ["Files that it writes or deletes.", "program.changed.outside"],
-            |it, _| {
-                let at = recognized(it)?.at;
-                on_call(it, |seen| {
-                    let own = |it: &&FileAccess| it.does != Access::Read && it.program == Some(at);
-                    let files = seen.call.files.iter().filter(own);
-                    Ok(it.part(Part::Places(files.map(|it| it.place.clone()).collect())))
-                })
-            },
-        ),
-    ),
+    field(
+        Subject::Invocation,
+        "read",
+        Subject::Places.as_type(),
+        Structure,
+        ["Files that it reads.", "program.read.outside"],
+        |it, _| {
+            let at = recognized(it)?.at;
+            on_call(it, |seen| {
+                let own = |it: &&FileAccess| it.does == Access::Read && it.program == Some(at);
+                let files = seen.call.files.iter().filter(own);
+                Ok(it.part(Part::Places(files.map(|it| it.place.clone()).collect())))
+            })
+        },
+    )
+    .from(FactSource::ProgramPaths),
+    field(
+        Subject::Invocation,
+        "changed",
+        Subject::Places.as_type(),
+        Structure,
+        ["Files that it writes or deletes.", "program.changed.outside"],
+        |it, _| {
+            let at = recognized(it)?.at;
+            on_call(it, |seen| {
+                let own = |it: &&FileAccess| it.does != Access::Read && it.program == Some(at);
+                let files = seen.call.files.iter().filter(own);
+                Ok(it.part(Part::Places(files.map(|it| it.place.clone()).collect())))
+            })
+        },
+    )
+    .from(FactSource::ProgramPaths),
     field(
         Subject::Invocation,
         "input",
@@ -310,29 +297,26 @@ pub(super) const ROWS: &[FactRow] = &[
         ["Whether anything is piped into it.", "program.is_fed"],
         |it, _| on_program(it, |it, _, _| Ok(it.input.piped.into())),
     ),
-    from(
-        FactSource::WorkTree,
-        field(
-            Subject::Invocation,
-            "tree_clean",
-            Type::Bool,
-            Structure,
-            [
-                "Whether git reports no change to a tracked file where this git command would run.",
-                "program.tree_clean",
-            ],
-            |it, _| {
-                let at = recognized(it)?.at;
-                on_program(it, |program, _, seen| {
-                    let folder = seen.call.tree_folder(at, &seen.around);
-                    let clean = folder.and_then(|it| seen.around.clean_trees.get(&it).copied());
-                    let why =
-                        || format!("whether `{}` runs in a clean tree is unknown", line(program));
-                    clean.map(Dynamic::from).ok_or_else(|| why().into())
-                })
-            },
-        ),
-    ),
+    field(
+        Subject::Invocation,
+        "tree_clean",
+        Type::Bool,
+        Structure,
+        [
+            "Whether git reports no change to a tracked file where this git command would run.",
+            "program.tree_clean",
+        ],
+        |it, _| {
+            let at = recognized(it)?.at;
+            on_program(it, |program, _, seen| {
+                let folder = seen.call.tree_folder(at, &seen.around);
+                let clean = folder.and_then(|it| seen.around.clean_trees.get(&it).copied());
+                let why = || format!("whether `{}` runs in a clean tree is unknown", line(program));
+                clean.map(Dynamic::from).ok_or_else(|| why().into())
+            })
+        },
+    )
+    .from(FactSource::WorkTree),
     field(
         Subject::Invocation,
         "runs_unknown",

@@ -6,7 +6,7 @@ use rhai::Dynamic;
 use super::FactError;
 use super::context::Object;
 use super::dynamic::{count, texts};
-use super::row::{FactRow, field, number, of_ids};
+use super::row::{FactRow, field, number};
 pub use super::snapshots::QueueSnapshot;
 use super::types::{Evidence::Structure, PackName, Subject, Type, Unit};
 
@@ -44,17 +44,15 @@ pub(super) const ROWS: &[FactRow] = &[
         ["Tasks that wait for a human.", "dead_letter.awaiting_human == 0"],
         |it, _| look(it, |it| count(it.awaiting_human)),
     ),
-    of_ids(
-        PackName::Alarm,
-        field(
-            Subject::DeadLetters,
-            "alarms",
-            Type::Texts,
-            Structure,
-            ["Alarms of dead_letter.yaml that hold, by id.", "dead_letter.alarms.len() == 0"],
-            |it, _| look(it, |it| texts(it.alarms.iter().cloned())),
-        ),
-    ),
+    field(
+        Subject::DeadLetters,
+        "alarms",
+        Type::Texts,
+        Structure,
+        ["Alarms of dead_letter.yaml that hold, by id.", "dead_letter.alarms.len() == 0"],
+        |it, _| look(it, |it| texts(it.alarms.iter().cloned())),
+    )
+    .of_ids(PackName::Alarm),
     field(
         Subject::Escalations,
         "open",

@@ -100,17 +100,7 @@ pub(super) const fn number(
     run: Run,
 ) -> FactRow {
     let result = if matches!(unit, Unit::Dollars) { Type::Decimal } else { Type::Int };
-    of_unit(unit, field(owner, name, result, evidence, doc, run))
-}
-
-/// The same member, whose number counts this.
-pub(super) const fn of_unit(unit: Unit, row: FactRow) -> FactRow {
-    FactRow { member: Member { unit: Some(unit), ..row.member }, ..row }
-}
-
-/// The same member, whose value, texts, items, or argument are names of this kind.
-pub(super) const fn of_ids(ids: PackName, row: FactRow) -> FactRow {
-    FactRow { member: Member { ids: Some(ids.as_kind()), ..row.member }, ..row }
+    field(owner, name, result, evidence, doc, run).of_unit(unit)
 }
 
 /// Whether a row says all that must be said: a number has a unit, and a fact of the event has the events that report it.
@@ -121,37 +111,49 @@ pub(super) const fn is_complete(row: &FactRow) -> bool {
     is_number == row.member.unit.is_some() && (!is_of_event || row.events.is_some())
 }
 
-/// The same member, which clients report at these events.
-pub(super) const fn at(events: &'static FactEvents, row: FactRow) -> FactRow {
-    FactRow { events: Some(events), ..row }
-}
+impl FactRow {
+    /// The same member, which clients report at these events.
+    pub(super) const fn at(self, events: &'static FactEvents) -> Self {
+        Self { events: Some(events), ..self }
+    }
 
-/// The same member with the closed set of its values.
-pub(super) const fn with_values(row: FactRow, values: &'static [&'static str]) -> FactRow {
-    FactRow { member: Member { values, ..row.member }, ..row }
-}
+    /// The same member, of which these are always true.
+    pub(super) const fn always(self, invariants: &'static [Invariant]) -> Self {
+        Self { invariants, ..self }
+    }
 
-/// The same member with the bounds of its number.
-pub(super) const fn with_range(row: FactRow, range: (i64, i64)) -> FactRow {
-    FactRow { member: Member { range, ..row.member }, ..row }
-}
+    /// The same member, whose value, texts, items, or argument are names of this kind.
+    pub(super) const fn of_ids(self, ids: PackName) -> Self {
+        Self { member: Member { ids: Some(ids.as_kind()), ..self.member }, ..self }
+    }
 
-/// The same member from another source than its owner.
-pub(super) const fn from(source: FactSource, row: FactRow) -> FactRow {
-    FactRow { source: Some(source), ..row }
-}
+    /// The same member, whose number counts this.
+    pub(super) const fn of_unit(self, unit: Unit) -> Self {
+        Self { member: Member { unit: Some(unit), ..self.member }, ..self }
+    }
 
-/// The same member, which is false if the call has none of these effects.
-pub(super) const fn effect(effects: CallEffects, row: FactRow) -> FactRow {
-    FactRow { effects: Some(effects), ..row }
-}
+    /// The same member from another source than its owner.
+    pub(super) const fn from(self, source: FactSource) -> Self {
+        Self { source: Some(source), ..self }
+    }
 
-/// The same member, of which these are always true.
-pub(super) const fn always(invariants: &'static [Invariant], row: FactRow) -> FactRow {
-    FactRow { invariants, ..row }
-}
+    /// The same member, which is false if the call has none of these effects.
+    pub(super) const fn effect(self, effects: CallEffects) -> Self {
+        Self { effects: Some(effects), ..self }
+    }
 
-/// The same member, whose value is a day such as `2027-01-31`.
-pub(super) const fn of_days(row: FactRow) -> FactRow {
-    FactRow { member: Member { is_day: true, ..row.member }, ..row }
+    /// The same member with the closed set of its values.
+    pub(super) const fn with_values(self, values: &'static [&'static str]) -> Self {
+        Self { member: Member { values, ..self.member }, ..self }
+    }
+
+    /// The same member with the bounds of its number.
+    pub(super) const fn with_range(self, range: (i64, i64)) -> Self {
+        Self { member: Member { range, ..self.member }, ..self }
+    }
+
+    /// The same member, whose value is a day such as `2027-01-31`.
+    pub(super) const fn of_days(self) -> Self {
+        Self { member: Member { is_day: true, ..self.member }, ..self }
+    }
 }

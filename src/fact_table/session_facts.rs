@@ -6,7 +6,7 @@ use super::dynamic::{count, text_argument, texts};
 use super::events;
 use super::params::KEY;
 use super::prose::Prose;
-use super::row::{FactRow, at, field, from, method, number, of_ids, with_values};
+use super::row::{FactRow, field, method, number};
 use super::source::FactSource;
 use super::types::{
     Evidence::Neutral, Evidence::Structure, Evidence::Words, PackName, Subject, Type, Unit,
@@ -15,37 +15,23 @@ use policyd_facts::event::EVENT_NAMES;
 
 /// Rows of `event`, `session`, `transcript` and `tokens`.
 pub(super) const ROWS: &[FactRow] = &[
-    with_values(
-        at(
-            &events::EVERYWHERE,
-            field(
+    field(
                 Subject::Event,
                 "kind",
                 Type::Text,
                 Neutral,
                 ["Neutral name of the event.", "event.kind == \"subagent_stop\""],
                 |it, _| Ok(it.context().event.kind.name().into()),
-            ),
-        ),
-        EVENT_NAMES,
-    ),
-    of_ids(
-        PackName::Tool,
-        at(
-            &events::TOOL,
-            field(
+            ).at(&events::EVERYWHERE).with_values(EVENT_NAMES),
+    field(
                 Subject::Event,
                 "tool",
                 Type::Text,
                 Structure,
                 ["Tool about to run or that ran, else empty.", "event.tool == \"Bash\""],
                 |it, _| Ok(it.context().event.tool_name.clone().unwrap_or_default().into()),
-            ),
-        ),
-    ),
-    at(
-        &events::INPUT,
-        method(
+            ).at(&events::TOOL).of_ids(PackName::Tool),
+    method(
             Subject::Event,
             "input",
             KEY,
@@ -65,58 +51,40 @@ pub(super) const ROWS: &[FactRow] = &[
                     .unwrap_or_default()
                     .into())
             },
-        ),
-    ),
-    at(
-        &events::PROMPTS,
-        field(
+        ).at(&events::INPUT),
+    field(
             Subject::Event,
             "prompt",
             Type::Text,
             Words,
             ["The prompt just sent, else empty.", "event.prompt.contains(\"deploy\")"],
             |it, _| Ok(it.context().event.prompt.clone().unwrap_or_default().into()),
-        ),
-    ),
-    at(
-        &events::EVERYWHERE,
-        field(
+        ).at(&events::PROMPTS),
+    field(
             Subject::Event,
             "in_subagent",
             Type::Bool,
             Neutral,
             ["Whether it happened inside a subagent.", "!event.in_subagent"],
             |it, _| Ok(it.context().event.agent_id.is_some().into()),
-        ),
-    ),
-    at(
-        &events::EVERYWHERE,
-        field(
+        ).at(&events::EVERYWHERE),
+    field(
             Subject::Event,
             "agent_type",
             Type::Text,
             Neutral,
             ["Type of the subagent, else empty.", "event.agent_type == \"Explore\""],
             |it, _| Ok(it.context().event.agent_type.clone().unwrap_or_default().into()),
-        ),
-    ),
-    of_ids(
-        PackName::PermissionMode,
-        at(
-            &events::EVERYWHERE,
-            field(
+        ).at(&events::EVERYWHERE),
+    field(
                 Subject::Event,
                 "permission_mode",
                 Type::Text,
                 Neutral,
                 ["Permission mode, else empty.", "event.permission_mode == \"plan\""],
                 |it, _| Ok(it.context().event.permission_mode.clone().unwrap_or_default().into()),
-            ),
-        ),
-    ),
-    at(
-        &events::EVERYWHERE,
-        number(
+            ).at(&events::EVERYWHERE).of_ids(PackName::PermissionMode),
+    number(
             Subject::Event,
             "context_tokens",
             Unit::Other,
@@ -126,11 +94,8 @@ pub(super) const ROWS: &[FactRow] = &[
                 "event.kind == \"session_start\" && event.context_tokens > 100000",
             ],
             |it, _| Ok(count(it.context().event.continued.context_tokens)),
-        ),
-    ),
-    at(
-        &events::EVERYWHERE,
-        number(
+        ).at(&events::EVERYWHERE),
+    number(
             Subject::Event,
             "estimated_cache_write_usd",
             Unit::Dollars,
@@ -141,11 +106,8 @@ pub(super) const ROWS: &[FactRow] = &[
                 "event.kind == \"session_start\" && event.estimated_cache_write_usd > 1.5",
             ],
             |it, _| Ok(it.context().event.continued.cache_write_usd.into()),
-        ),
-    ),
-    at(
-        &events::EVERYWHERE,
-        number(
+        ).at(&events::EVERYWHERE),
+    number(
             Subject::Event,
             "seconds_since_last_response",
             Unit::Other,
@@ -155,11 +117,8 @@ pub(super) const ROWS: &[FactRow] = &[
                 "event.kind == \"session_start\" && event.seconds_since_last_response > 3600",
             ],
             |it, _| Ok(count(it.context().event.continued.seconds_since_last_response)),
-        ),
-    ),
-    at(
-        &events::EVERYWHERE,
-        field(
+        ).at(&events::EVERYWHERE),
+    field(
             Subject::Event,
             "prompt_cache_likely_expired",
             Type::Bool,
@@ -169,33 +128,23 @@ pub(super) const ROWS: &[FactRow] = &[
                 "event.kind == \"session_start\" && event.prompt_cache_likely_expired",
             ],
             |it, _| Ok(it.context().event.continued.cache_expired.into()),
-        ),
-    ),
-    at(
-        &events::AT_STOPS,
-        number(
+        ).at(&events::EVERYWHERE),
+    number(
             Subject::Event,
             "background_running",
             Unit::Count,
             Structure,
             ["Background tasks that still run.", "event.background_running == 0"],
             |it, _| Ok(count(it.context().event.running_in_background())),
-        ),
-    ),
-    from(
-        FactSource::SessionType,
-        of_ids(
-            PackName::SessionType,
-            field(
+        ).at(&events::AT_STOPS),
+    field(
                 Subject::Session,
                 "type",
                 Type::Text,
                 Neutral,
                 ["Session type by `session_types.yaml`.", "session.type == \"DEVELOPMENT\""],
                 |it, _| Ok(it.view.session_type.clone().into()),
-            ),
-        ),
-    ),
+            ).of_ids(PackName::SessionType).from(FactSource::SessionType),
     field(
         Subject::Session,
         "id",
@@ -226,17 +175,14 @@ pub(super) const ROWS: &[FactRow] = &[
         ],
         |it, _| Ok(it.context().supervised.into()),
     ),
-    from(
-        FactSource::Transcript,
-        field(
+    field(
             Subject::Session,
             "branch",
             Type::Text,
             Structure,
             ["Git branch last seen, else empty.", "session.branch == \"main\""],
             |it, _| Ok(it.context().facts.branch.clone().into()),
-        ),
-    ),
+        ).from(FactSource::Transcript),
     field(
         Subject::Session,
         "main_branches",
@@ -245,9 +191,7 @@ pub(super) const ROWS: &[FactRow] = &[
         ["The `main_branches` of `vocabulary.yaml`.", "session.branch in session.main_branches"],
         |it, _| Ok(texts(it.context().main_branches.iter().cloned())),
     ),
-    of_ids(
-        PackName::Forge,
-        field(
+    field(
             Subject::Session,
             "forge",
             Type::Text,
@@ -260,8 +204,7 @@ pub(super) const ROWS: &[FactRow] = &[
                 "" if it.context().recorded => Err(it.context().miss("the remote")),
                 forge => Ok(forge.to_owned().into()),
             },
-        ),
-    ),
+        ).of_ids(PackName::Forge),
     number(
         Subject::Transcript,
         "prompts",

@@ -6,43 +6,34 @@ use super::FactError;
 use super::context::Object;
 use super::dynamic::{count, text_argument, texts};
 use super::params::NAME;
-use super::row::{FactRow, field, method, number, of_ids, of_unit};
+use super::row::{FactRow, field, method, number};
 pub use super::snapshots::SignalSnapshot;
 use super::types::{Evidence::Structure, PackName, Subject, Type, Unit};
 
 /// Rows of `signals`.
 pub(super) const ROWS: &[FactRow] = &[
-    of_ids(
-        PackName::Signal,
-        field(
-            Subject::Signals,
-            "pending",
-            Type::Texts,
-            Structure,
-            [
-                "Names of the signals that wait, the oldest first.",
-                "signals.pending.contains(\"STOP\")",
-            ],
-            |it, _| look(it, |it| texts(it.pending.iter().cloned())),
-        ),
-    ),
-    of_unit(
-        Unit::Count,
-        of_ids(
-            PackName::Signal,
-            method(
-                Subject::Signals,
-                "count",
-                NAME,
-                (Type::Int, Structure),
-                ["Signals of a name that wait.", "signals.count(\"HUMAN_REVIEW_NEEDED\") > 0"],
-                |it, args| {
-                    let name = text_argument(args, 0)?;
-                    look(it, |it| count(it.pending.iter().filter(|it| **it == name).count()))
-                },
-            ),
-        ),
-    ),
+    field(
+        Subject::Signals,
+        "pending",
+        Type::Texts,
+        Structure,
+        ["Names of the signals that wait, the oldest first.", "signals.pending.contains(\"STOP\")"],
+        |it, _| look(it, |it| texts(it.pending.iter().cloned())),
+    )
+    .of_ids(PackName::Signal),
+    method(
+        Subject::Signals,
+        "count",
+        NAME,
+        (Type::Int, Structure),
+        ["Signals of a name that wait.", "signals.count(\"HUMAN_REVIEW_NEEDED\") > 0"],
+        |it, args| {
+            let name = text_argument(args, 0)?;
+            look(it, |it| count(it.pending.iter().filter(|it| **it == name).count()))
+        },
+    )
+    .of_ids(PackName::Signal)
+    .of_unit(Unit::Count),
     number(
         Subject::Signals,
         "drifts",

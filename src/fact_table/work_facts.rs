@@ -9,7 +9,7 @@ use super::context::{Object, Part};
 use super::dynamic::{count, text_argument, texts};
 use super::params::{COMMAND, NAME};
 use super::relations::{Invariant, Is};
-use super::row::{FactRow, always, field, method, number, of_ids, of_unit, with_values};
+use super::row::{FactRow, field, method, number};
 use super::types::{Evidence::Structure, PackName, Subject, Type, Unit};
 use policyd_facts::pattern::CommandPattern;
 use policyd_facts::{CommandOutcome, CommandVerdict, KindFacts, ShellCommand};
@@ -51,17 +51,15 @@ pub(super) const ROWS: &[FactRow] = &[
         ],
         |it, _| Ok(count(it.context().facts.tools.unseen)),
     ),
-    of_ids(
-        PackName::Tool,
-        field(
-            Subject::Tools,
-            "last",
-            Type::Text,
-            Structure,
-            ["Name of the newest tool call, else empty.", "tools.last == \"Bash\""],
-            |it, _| Ok(it.context().facts.tools.last_name.clone().into()),
-        ),
-    ),
+    field(
+        Subject::Tools,
+        "last",
+        Type::Text,
+        Structure,
+        ["Name of the newest tool call, else empty.", "tools.last == \"Bash\""],
+        |it, _| Ok(it.context().facts.tools.last_name.clone().into()),
+    )
+    .of_ids(PackName::Tool),
     number(
         Subject::Tools,
         "last_at",
@@ -70,34 +68,20 @@ pub(super) const ROWS: &[FactRow] = &[
         ["Position of the newest tool call, 0 when none.", "tools.last_at > files.last_at"],
         |it, _| Ok(count(it.context().facts.tools.last_seq)),
     ),
-    always(
-        &[Invariant::AtMost("total")],
-        of_unit(
-            Unit::Count,
-            of_ids(
-                PackName::Tool,
-                method(
-                    Subject::Tools,
-                    "count",
-                    NAME,
-                    (Type::Int, Structure),
-                    ["Calls of one tool.", "tools.count(\"Read\") > 1"],
-                    |it, args| {
-                        let name = text_argument(args, 0)?;
-                        Ok(count(
-                            it.context()
-                                .facts
-                                .tools
-                                .by_name
-                                .get(name.as_str())
-                                .copied()
-                                .unwrap_or(0),
-                        ))
-                    },
-                ),
-            ),
-        ),
-    ),
+    method(
+        Subject::Tools,
+        "count",
+        NAME,
+        (Type::Int, Structure),
+        ["Calls of one tool.", "tools.count(\"Read\") > 1"],
+        |it, args| {
+            let name = text_argument(args, 0)?;
+            Ok(count(it.context().facts.tools.by_name.get(name.as_str()).copied().unwrap_or(0)))
+        },
+    )
+    .of_ids(PackName::Tool)
+    .of_unit(Unit::Count)
+    .always(&[Invariant::AtMost("total")]),
     method(
         Subject::Tools,
         "skill_used",
@@ -179,31 +163,25 @@ pub(super) const ROWS: &[FactRow] = &[
             Ok(it.part(Part::Command(newest.cloned())))
         },
     ),
-    always(
-        &[Invariant::Either(Is::False, "total", Is::Positive)],
-        of_ids(
-            PackName::Program,
-            method(
-                Subject::Commands,
-                "ran",
-                COMMAND,
-                (Type::Bool, Structure),
-                ["Whether a program ran, by command pattern.", "commands.ran(\"git push\")"],
-                |it, args| Ok(last_command(it, args)?.is_some().into()),
-            ),
-        ),
-    ),
-    of_ids(
-        PackName::Program,
-        method(
-            Subject::Commands,
-            "last",
-            COMMAND,
-            (Subject::Command.as_type(), Structure),
-            ["The newest command that matches.", "commands.last(\"git commit\").exists"],
-            |it, args| Ok(it.part(Part::Command(last_command(it, args)?))),
-        ),
-    ),
+    method(
+        Subject::Commands,
+        "ran",
+        COMMAND,
+        (Type::Bool, Structure),
+        ["Whether a program ran, by command pattern.", "commands.ran(\"git push\")"],
+        |it, args| Ok(last_command(it, args)?.is_some().into()),
+    )
+    .of_ids(PackName::Program)
+    .always(&[Invariant::Either(Is::False, "total", Is::Positive)]),
+    method(
+        Subject::Commands,
+        "last",
+        COMMAND,
+        (Subject::Command.as_type(), Structure),
+        ["The newest command that matches.", "commands.last(\"git commit\").exists"],
+        |it, args| Ok(it.part(Part::Command(last_command(it, args)?))),
+    )
+    .of_ids(PackName::Program),
     method(
         Subject::Commands,
         "kind",
@@ -216,43 +194,37 @@ pub(super) const ROWS: &[FactRow] = &[
             Ok(it.part(Part::CommandKind(kind)))
         },
     ),
-    always(
-        &[Invariant::AtMostOfWhole("total")],
-        number(
-            Subject::CommandKind,
-            "count",
-            Unit::Count,
-            Structure,
-            ["How many ran.", "commands.kind(\"test\").count > 0"],
-            |it, _| Ok(count(of_kind(it, |it| it.count))),
-        ),
-    ),
-    always(
-        &[
-            Invariant::Either(Is::False, "failed", Is::False),
-            Invariant::Either(Is::False, "count", Is::Positive),
-            Invariant::Either(Is::False, "last_passed_at", Is::Positive),
-        ],
-        field(
-            Subject::CommandKind,
-            "passed",
-            Type::Bool,
-            Structure,
-            ["Whether the newest that told its result passed.", "commands.kind(\"test\").passed"],
-            |it, _| Ok(of_kind(it, |it| it.last_passed_seq > it.last_failed_seq).into()),
-        ),
-    ),
-    always(
-        &[Invariant::Either(Is::False, "count", Is::Positive)],
-        field(
-            Subject::CommandKind,
-            "failed",
-            Type::Bool,
-            Structure,
-            ["Whether the newest that told its result failed.", "commands.kind(\"test\").failed"],
-            |it, _| Ok(of_kind(it, |it| it.last_failed_seq > it.last_passed_seq).into()),
-        ),
-    ),
+    number(
+        Subject::CommandKind,
+        "count",
+        Unit::Count,
+        Structure,
+        ["How many ran.", "commands.kind(\"test\").count > 0"],
+        |it, _| Ok(count(of_kind(it, |it| it.count))),
+    )
+    .always(&[Invariant::AtMostOfWhole("total")]),
+    field(
+        Subject::CommandKind,
+        "passed",
+        Type::Bool,
+        Structure,
+        ["Whether the newest that told its result passed.", "commands.kind(\"test\").passed"],
+        |it, _| Ok(of_kind(it, |it| it.last_passed_seq > it.last_failed_seq).into()),
+    )
+    .always(&[
+        Invariant::Either(Is::False, "failed", Is::False),
+        Invariant::Either(Is::False, "count", Is::Positive),
+        Invariant::Either(Is::False, "last_passed_at", Is::Positive),
+    ]),
+    field(
+        Subject::CommandKind,
+        "failed",
+        Type::Bool,
+        Structure,
+        ["Whether the newest that told its result failed.", "commands.kind(\"test\").failed"],
+        |it, _| Ok(of_kind(it, |it| it.last_failed_seq > it.last_passed_seq).into()),
+    )
+    .always(&[Invariant::Either(Is::False, "count", Is::Positive)]),
     field(
         Subject::CommandKind,
         "pending",
@@ -319,21 +291,19 @@ pub(super) const ROWS: &[FactRow] = &[
             Ok(it.part(Part::Command(last)))
         },
     ),
-    always(
-        &[
-            Invariant::Either(Is::True, "text", Is::Empty),
-            Invariant::Either(Is::True, "at", Is::Zero),
-            Invariant::Either(Is::False, "at", Is::Positive),
-        ],
-        field(
-            Subject::Command,
-            "exists",
-            Type::Bool,
-            Structure,
-            ["Whether there is one.", "commands.last(\"git push\").exists"],
-            |it, _| Ok(command(it).is_some().into()),
-        ),
-    ),
+    field(
+        Subject::Command,
+        "exists",
+        Type::Bool,
+        Structure,
+        ["Whether there is one.", "commands.last(\"git push\").exists"],
+        |it, _| Ok(command(it).is_some().into()),
+    )
+    .always(&[
+        Invariant::Either(Is::True, "text", Is::Empty),
+        Invariant::Either(Is::True, "at", Is::Zero),
+        Invariant::Either(Is::False, "at", Is::Positive),
+    ]),
     field(
         Subject::Command,
         "text",
@@ -350,28 +320,24 @@ pub(super) const ROWS: &[FactRow] = &[
         ["Its position in the transcript.", "commands.last(\"git push\").at > files.last_at"],
         |it, _| Ok(command(it).map_or_else(|| count(0), |it| count(it.seq))),
     ),
-    with_values(
-        field(
-            Subject::Command,
-            "outcome",
-            Type::Text,
-            Structure,
-            ["How the call ended.", "commands.last(\"git push\").outcome == \"succeeded\""],
-            |it, _| Ok(of_command(it, |it| outcome_name(it.outcome).into())),
-        ),
-        &["", "pending", "succeeded", "failed", "denied", "background"],
-    ),
-    with_values(
-        field(
-            Subject::Command,
-            "verdict",
-            Type::Text,
-            Structure,
-            ["What it came to.", "commands.kind(\"test\").last.verdict == \"failed\""],
-            |it, _| Ok(of_command(it, |it| verdict_name(it.verdict).into())),
-        ),
-        &["", "unknown", "empty", "unable", "passed", "failed"],
-    ),
+    field(
+        Subject::Command,
+        "outcome",
+        Type::Text,
+        Structure,
+        ["How the call ended.", "commands.last(\"git push\").outcome == \"succeeded\""],
+        |it, _| Ok(of_command(it, |it| outcome_name(it.outcome).into())),
+    )
+    .with_values(&["", "pending", "succeeded", "failed", "denied", "background"]),
+    field(
+        Subject::Command,
+        "verdict",
+        Type::Text,
+        Structure,
+        ["What it came to.", "commands.kind(\"test\").last.verdict == \"failed\""],
+        |it, _| Ok(of_command(it, |it| verdict_name(it.verdict).into())),
+    )
+    .with_values(&["", "unknown", "empty", "unable", "passed", "failed"]),
     field(
         Subject::Command,
         "quote",
