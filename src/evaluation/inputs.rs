@@ -14,7 +14,7 @@ use super::situation::{EventContext, ExcludedFacts};
 use policyd_base::id::SessionId;
 use policyd_base::limits::READING_LOGGED_BYTES_MAX;
 use policyd_fact_table::breaker_facts::BreakersSnapshot as Breakers;
-use policyd_fact_table::context::{ProbeResult, View};
+use policyd_fact_table::context::{FactView, ProbeResult};
 use policyd_fact_table::project_facts::ProjectView;
 use policyd_fact_table::queue_facts::QueueSnapshot;
 use policyd_fact_table::signal_facts::SignalSnapshot;
@@ -289,7 +289,11 @@ pub struct DecisionMetadata<'a> {
 impl Inputs {
     /// Returns the inputs of an evaluation. `mask` replaces secrets and returns their number.
     #[must_use]
-    pub fn new(view: &View, besides: DecisionMetadata<'_>, mask: fn(&mut Value) -> usize) -> Self {
+    pub fn new(
+        view: &FactView,
+        besides: DecisionMetadata<'_>,
+        mask: fn(&mut Value) -> usize,
+    ) -> Self {
         let (context, stores) = (&*view.context, &*view.stores);
         let event = &context.event;
         let task = |it: &BackgroundTask| [it.id.clone(), it.kind.clone(), it.status.clone()];

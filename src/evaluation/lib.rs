@@ -40,7 +40,7 @@ use std::time::Duration;
 use sha2::{Digest, Sha256};
 
 use policyd_fact_table::Evaluator;
-use policyd_fact_table::context::{Context, Excuse, Memory, ProbeResult, RuleFacts, View};
+use policyd_fact_table::context::{Context, Excuse, FactView, Memory, ProbeResult, RuleFacts};
 use policyd_fact_table::context_facts::ContextUsage;
 use policyd_fact_table::source::{FactSource, source};
 use policyd_facts::event::{Event, EventKind};
@@ -152,7 +152,7 @@ pub enum Detail {
 pub struct EvaluationContext<'a> {
     pub policy: &'a Policy,
     /// What expressions read, with the results of the plan.
-    pub view: &'a View,
+    pub view: &'a FactView,
     /// Saved state of the session, read under the lock.
     pub state: &'a SessionState,
     /// Time since a fixed point, for timings. Constant if timings do not matter.
@@ -178,7 +178,7 @@ pub fn decide(bench: EvaluationContext<'_>, evaluator: &mut Evaluator) -> StopOu
     let guard = guard_of(bench.state, &context.event);
     let memory = memory(bench.state, &context.event);
     let usage = bench.view.usage.as_ref().map(|it| settled_usage(bench, it));
-    evaluator.change(|it| *it = View { memory, usage, ..bench.view.clone() });
+    evaluator.change(|it| *it = FactView { memory, usage, ..bench.view.clone() });
     let mut excuses = None;
     let checks = bench.policy.considerations.iter();
     let mut verdicts: Vec<CheckVerdict> =

@@ -8,7 +8,7 @@ use std::rc::Rc;
 
 use serde::{Deserialize, Serialize};
 
-use policyd_fact_table::context::{Context, ConversationProse, View};
+use policyd_fact_table::context::{Context, ConversationProse, FactView};
 use policyd_fact_table::excuse_facts::RationalizationMatcher;
 use policyd_fact_table::pattern::{StoredPattern, TextPatterns};
 use policyd_fact_table::project_facts::ProjectView;
@@ -97,10 +97,10 @@ impl EventContext {
 
     /// Creates the first view of one evaluation.
     #[must_use]
-    pub fn view(self, policy: &Policy, words: &Matchers) -> View {
+    pub fn view(self, policy: &Policy, words: &Matchers) -> FactView {
         let gauge = (policy.sources.contains(FactSource::Context) && self.gauged)
             .then(|| Rc::new(super::context::gauge(&policy.context, &self.overrides, &self.facts)));
-        View { usage: gauge, ..View::new(Rc::new(self.context(policy, words))) }
+        FactView { usage: gauge, ..FactView::new(Rc::new(self.context(policy, words))) }
     }
 
     /// Creates the context of one evaluation.

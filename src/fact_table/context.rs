@@ -132,7 +132,7 @@ impl Context {
 /// Everything that expressions can read at one step of an evaluation. A step that finds more changes the view of the
 /// next step ([`policyd_expr::Evaluator::change`]).
 #[derive(Debug, Clone)]
-pub struct View {
+pub struct FactView {
     /// The event with the facts of its session.
     pub context: Rc<Context>,
     /// What the stores of the project contain.
@@ -157,7 +157,7 @@ pub struct View {
     pub program: Option<MatchedProgram>,
 }
 
-impl View {
+impl FactView {
     /// The view before the first step: the event and its session, and nothing else.
     pub fn new(context: Rc<Context>) -> Self {
         Self {
@@ -280,7 +280,7 @@ pub enum ProbeResult {
 #[derive(Debug, Clone)]
 pub struct Object {
     /// The view it belongs to.
-    pub view: Rc<View>,
+    pub view: Rc<FactView>,
     /// The part.
     pub part: Part,
 }
@@ -298,11 +298,11 @@ impl Object {
 }
 
 impl Handle for Object {
-    type Context = View;
+    type Context = FactView;
 
     const TABLE: &'static dyn FactTable = &TableOfFacts;
 
-    fn of_global(view: &Rc<View>, name: &str) -> Option<Self> {
+    fn of_global(view: &Rc<FactView>, name: &str) -> Option<Self> {
         let part = (members::global(name)?.global?.part)();
         Some(Self { view: Rc::clone(view), part })
     }

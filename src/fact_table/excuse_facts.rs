@@ -2,7 +2,7 @@
 
 use std::cell::OnceCell;
 
-use super::context::{Excuse, View};
+use super::context::{Excuse, FactView};
 use super::dynamic::{count, texts};
 use super::pattern::{StoredPattern, TextPattern, TextPatternSource, prose_regex};
 use super::row::{FactRow, field, number};
@@ -60,7 +60,7 @@ pub(super) const ROWS: &[FactRow] = &[
 
 /// Something of each excuse that was found and is wanted; none before they were looked for.
 fn found(
-    view: &View,
+    view: &FactView,
     wanted: impl Fn(&Excuse) -> bool,
     told: impl Fn(&Excuse) -> String,
 ) -> Vec<String> {

@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, Datelike, Timelike, Utc};
 
-use super::context::View;
+use super::context::FactView;
 use super::dynamic::count;
 use super::row::{FactRow, field, number};
 use super::types::{Evidence::Neutral, Evidence::Structure, Evidence::Words, Subject, Type, Unit};
@@ -195,7 +195,7 @@ pub(super) const ROWS: &[FactRow] = &[
 ];
 
 /// Significant words of the question that occur, as whole words, in what the agent did.
-fn keywords_seen(view: &View) -> Vec<String> {
+fn keywords_seen(view: &FactView) -> Vec<String> {
     let context = &view.context;
     let facts = &context.facts;
     let messages = facts.messages.last.iter().map(|it| it.text.as_str());

@@ -24,7 +24,7 @@ use policyd_evaluation::message::cut;
 use policyd_evaluation::situation::EventContext;
 use policyd_fact_table::Evaluator;
 use policyd_fact_table::call_facts::CallFacts;
-use policyd_fact_table::context::View;
+use policyd_fact_table::context::FactView;
 use policyd_fact_table::source::{FactSource, FactSources};
 use policyd_facts::call::{AnalysisContext, CallEnvironment, TimeLimit};
 use policyd_packs as packs;
@@ -121,7 +121,7 @@ impl GuardEvaluation<'_> {
     }
 
     /// The event without the session. Whether a user is present is looked for if `is_read`.
-    fn event_alone(&self, is_read: bool) -> View {
+    fn event_alone(&self, is_read: bool) -> FactView {
         let it = self.context;
         let (event, project) = (it.request.event.clone(), it.project.root.clone());
         let alone = EventContext {
@@ -160,7 +160,7 @@ impl GuardEvaluation<'_> {
     }
 
     /// What the transcript shows beside the event.
-    fn read_session(&self, report: &mut Report) -> View {
+    fn read_session(&self, report: &mut Report) -> FactView {
         let it = self.context;
         let cursor = it.cursor_path();
         let inputs = it.gather(&cursor, report);

@@ -21,7 +21,7 @@ use policyd_evaluation::situation::{
 use policyd_evaluation::standing::standing;
 use policyd_evaluation::{self as evaluation, Plan, preference};
 use policyd_fact_table::Evaluator;
-use policyd_fact_table::context::{ProbeResult, Readings, StoreSnapshots, View};
+use policyd_fact_table::context::{FactView, ProbeResult, Readings, StoreSnapshots};
 use policyd_fact_table::pattern::prose_regex;
 use policyd_fact_table::source::FactSource;
 use policyd_facts::Facts;
@@ -58,7 +58,7 @@ impl RequiredState {
 /// What was read before anything is asked.
 pub(super) struct EvaluationInputs {
     /// What expressions read before anything is asked.
-    pub(super) view: View,
+    pub(super) view: FactView,
     /// The cursor to keep.
     pub(super) cursor: Option<Vec<u8>>,
     read: TranscriptPosition,
@@ -144,7 +144,7 @@ impl GateContext<'_> {
             signals: sources.contains(FactSource::Signals),
         };
         let stores = Rc::new(self.load_state(required));
-        let view = View { stores, ..situation.view(self.policy, self.words) };
+        let view = FactView { stores, ..situation.view(self.policy, self.words) };
         EvaluationInputs { view, cursor, read: how_far, subagents, forgotten, remote_host }
     }
 
@@ -214,7 +214,7 @@ impl GateContext<'_> {
     pub(super) fn inputs(
         &self,
         gathered: &EvaluationInputs,
-        view: &View,
+        view: &FactView,
         state: &SessionState,
         forced_type: Option<&str>,
     ) -> Inputs {

@@ -12,7 +12,7 @@ use super::{calls, context_usage};
 use policyd_evaluation::combine::Decision;
 use policyd_evaluation::{self as evaluation, EvaluationContext, StopOutcome};
 use policyd_fact_table::Evaluator;
-use policyd_fact_table::context::View;
+use policyd_fact_table::context::FactView;
 use policyd_facts::Facts;
 use policyd_hook::HookResponse;
 use policyd_policy::OnSaveFailure;
@@ -66,7 +66,7 @@ impl StopEvaluation<'_> {
         let forced = self.forced_type(&mut report);
         let plan = evaluation::plan(it.policy, context, forced.as_deref(), &mut evaluator);
         let (readings, answers) = it.ask(&plan, &context.facts.branch, &mut evaluator, &mut report);
-        let view = View {
+        let view = FactView {
             session_type: plan.session_type,
             readings: Rc::new(readings),
             ..gathered.view.clone()

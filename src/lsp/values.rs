@@ -23,7 +23,7 @@ use policyd_editor::lenses;
 use policyd_editor::place;
 use policyd_editor::values::{hints, value_of};
 use policyd_fact_table::Evaluator;
-use policyd_fact_table::context::View;
+use policyd_fact_table::context::FactView;
 use policyd_fact_table::parts::Found;
 use policyd_policy::{builtin, load};
 use policyd_record::decision_log::masked_parts;
@@ -41,7 +41,7 @@ pub(super) const EVALUATE: &str = "policyd.evaluate";
 pub(super) struct SessionValues {
     generation: u64,
     session: Option<String>,
-    seen: Rc<View>,
+    seen: Rc<FactView>,
     /// When the session was read.
     read: Duration,
     /// How long that took.
@@ -56,7 +56,7 @@ const HOVER_READ_FACTOR: u32 = 20;
 
 impl Server<'_> {
     /// The facts of the chosen session as the rules of a pack see them.
-    fn session_view(&mut self, folder: &Path) -> Result<Rc<View>, RequestError> {
+    fn session_view(&mut self, folder: &Path) -> Result<Rc<FactView>, RequestError> {
         let failed = |text: String| RequestError::Failed(text);
         if !is_trusted(self.world, folder) {
             let folder = folder.display();

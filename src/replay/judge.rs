@@ -13,7 +13,7 @@ use policyd_evaluation::situation::{EventContext, Matchers, exclude_scratch, is_
 use policyd_evaluation::{self as evaluation, Detail, EvaluationContext, StopOutcome};
 use policyd_fact_table::Evaluator;
 use policyd_fact_table::call_facts::CallFacts;
-use policyd_fact_table::context::{ConversationProse, Readings, View};
+use policyd_fact_table::context::{ConversationProse, FactView, Readings};
 use policyd_fact_table::source::FactSources;
 use policyd_facts::Facts;
 use policyd_facts::call::{AnalysisContext, CallEnvironment, TimeLimit};
@@ -122,7 +122,7 @@ impl<'p> Judge<'p> {
         self.ask(stop, true, facts, |policy, view, evaluator| {
             // The other inputs of a plan are not available.
             let session_type = evaluation::classify(policy, None, evaluator);
-            let view = View { session_type, readings: Rc::new(known_before(policy)), ..view };
+            let view = FactView { session_type, readings: Rc::new(known_before(policy)), ..view };
             let bench = EvaluationContext {
                 policy,
                 view: &view,
@@ -197,7 +197,7 @@ impl<'p> Judge<'p> {
         happened: &RecordedEvent<'_>,
         gauged: bool,
         facts: &mut Facts,
-        ask: impl FnOnce(&Policy, View, &mut Evaluator) -> T,
+        ask: impl FnOnce(&Policy, FactView, &mut Evaluator) -> T,
     ) -> T {
         let situation = EventContext {
             facts: std::mem::take(facts),

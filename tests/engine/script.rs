@@ -11,8 +11,8 @@ use policyd::expr::breaker_facts::{BreakerSnapshot, BreakersSnapshot};
 use policyd::expr::call_facts::CallFacts;
 use policyd::expr::check::check;
 use policyd::expr::context::{
-    Context, ConversationProse, Excuse, Memory, OutcomeFacts, ProbeResult, Readings, RuleFacts,
-    StoreSnapshots, View,
+    Context, ConversationProse, Excuse, FactView, Memory, OutcomeFacts, ProbeResult, Readings,
+    RuleFacts, StoreSnapshots,
 };
 use policyd::expr::context_facts::ContextUsage;
 use policyd::expr::members;
@@ -57,7 +57,7 @@ fn evaluator() -> Evaluator {
 }
 
 /// A context with something of everything.
-fn view(context: Context) -> View {
+fn view(context: Context) -> FactView {
     let answer = serde_json::json!({"state": "OPEN", "number": 7, "isDraft": false,
         "statusCheckRollup": [{"conclusion": "SUCCESS"}]});
     let open = BreakerSnapshot {
@@ -91,7 +91,7 @@ fn view(context: Context) -> View {
         waiting: Some(policyd::expr::queue_facts::QueueSnapshot::default()),
         signals: Some(waiting),
     };
-    View {
+    FactView {
         call: Some(Rc::new(CallFacts { call, around })),
         program: Some(MatchedProgram::default()),
         session_type: "DEVELOPMENT".to_owned(),
@@ -101,7 +101,7 @@ fn view(context: Context) -> View {
         }),
         stores: Rc::new(stores),
         usage: Some(Rc::default()),
-        ..View::new(Rc::new(context))
+        ..FactView::new(Rc::new(context))
     }
 }
 
@@ -164,7 +164,7 @@ proptest! {
 
 #[test]
 fn what_a_later_step_finds_is_seen_by_what_was_evaluated_before() {
-    let later = |view: &mut View| {
+    let later = |view: &mut FactView| {
         view.session_type = "SIMPLE".to_owned();
         view.memory = Memory { blocks: 3, total_blocks: 4, turns: 5 };
         view.readings = Rc::new(Readings {
@@ -214,7 +214,7 @@ fn what_a_later_step_finds_is_seen_by_what_was_evaluated_before() {
 
 #[test]
 fn of_several_arguments_that_fail_the_first_one_is_told() {
-    let nothing = View::new(Rc::new(context()));
+    let nothing = FactView::new(Rc::new(context()));
     let mut evaluator = Evaluator::new(Rc::new(nothing));
     let (no_program, no_call) =
         ("no program was recognized", "there is no tool call at this event");

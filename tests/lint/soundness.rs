@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use policyd::evaluation::situation::{EventContext, Matchers};
 use policyd::expr::ast::Expr;
-use policyd::expr::context::{ProbeResult, Readings, StoreSnapshots, View};
+use policyd::expr::context::{FactView, ProbeResult, Readings, StoreSnapshots};
 use policyd::expr::relations::{self, Invariant};
 use policyd::expr::{Evaluator, Value};
 use policyd::facts::Facts;
@@ -77,7 +77,7 @@ fn evaluator_of(facts: Facts, (kind, payload): (&str, &str), reading: ProbeResul
         preferences: [("no_auto_merge".to_owned(), true)].into(),
         probes: [("pr".to_owned(), reading)].into(),
     };
-    Evaluator::new(Rc::new(View {
+    Evaluator::new(Rc::new(FactView {
         stores: Rc::new(stores),
         readings: Rc::new(readings),
         usage: Some(Default::default()),

@@ -16,7 +16,7 @@ use policyd_evaluation::situation::{EventContext, Matchers};
 use policyd_evaluation::{self as evaluation, Detail, EvaluationContext, StopOutcome};
 use policyd_fact_table::Evaluator;
 use policyd_fact_table::call_facts::CallFacts;
-use policyd_fact_table::context::View;
+use policyd_fact_table::context::FactView;
 use policyd_fact_table::source::FactSources;
 use policyd_facts::call::{AnalysisContext, TimeLimit};
 use policyd_facts::compiled::CompiledMatchers;
@@ -204,7 +204,7 @@ fn guard_again(
         supervised: called.supervised,
         ..situation
     };
-    let view = View { call: Some(Rc::clone(&seen)), ..situation.view(&policy, &words) };
+    let view = FactView { call: Some(Rc::clone(&seen)), ..situation.view(&policy, &words) };
     let context = Rc::clone(&view.context);
     let mut evaluator = Evaluator::new(Rc::new(view));
     let concerned = guards::applicable_guards(&policy, &event, whose.at).filter(|it| {

@@ -18,7 +18,7 @@ use policyd_evaluation as evaluation;
 use policyd_evaluation::situation::{EventContext, Matchers};
 use policyd_evaluation::standing::standing;
 use policyd_fact_table::Evaluator;
-use policyd_fact_table::context::{Context, ProbeResult, StoreSnapshots, View};
+use policyd_fact_table::context::{Context, FactView, ProbeResult, StoreSnapshots};
 use policyd_fact_table::context_facts::ContextUsage;
 use policyd_facts::Facts;
 use policyd_facts::event::EventKind;
@@ -42,7 +42,7 @@ pub struct SessionSelector<'a> {
 
 /// A session as expressions see it.
 pub struct Session {
-    pub view: View,
+    pub view: FactView,
     /// What is not as at a stop, one sentence each.
     pub notes: Vec<String>,
 }

@@ -9,7 +9,7 @@ use crate::workspace::gate_status::GateStatus;
 use crate::workspace::project::{self, Project};
 use policyd_evaluation::inputs::Inputs;
 use policyd_evaluation::situation::Matchers;
-use policyd_fact_table::context::{Readings, StoreSnapshots, View};
+use policyd_fact_table::context::{FactView, Readings, StoreSnapshots};
 use policyd_facts::Facts;
 use policyd_policy::Policy;
 use policyd_record::decision_log::Entry;
@@ -64,7 +64,7 @@ pub fn view(
     policy: &mut Policy,
     until: ReadLimit,
     lost: &mut Vec<String>,
-) -> Option<View> {
+) -> Option<FactView> {
     let Some(whose) = entry.whose() else {
         lost.push("the record does not say whose decision it was".to_owned());
         return None;
@@ -89,7 +89,7 @@ pub fn view(
         situation.now = world.now();
     }
     lost.extend(inputs.lost_readings());
-    Some(View {
+    Some(FactView {
         stores: Rc::new(StoreSnapshots {
             breakers: inputs.breakers.clone(),
             waiting: inputs.waiting.clone(),

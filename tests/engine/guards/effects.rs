@@ -5,7 +5,7 @@ use std::rc::Rc;
 use policyd::evaluation::situation::{EventContext, Matchers};
 use policyd::expr::Evaluator;
 use policyd::expr::call_facts::CallFacts;
-use policyd::expr::context::View;
+use policyd::expr::context::FactView;
 use policyd::facts::call::{AnalysisContext, CallEffects, CallEnvironment, TimeLimit};
 use policyd::facts::compiled::CompiledMatchers;
 use policyd::facts::event::{Event, EventKind};
@@ -48,7 +48,7 @@ fn what_is_not_asked_would_be_silent() {
         assert_eq!(call.effects(), effects, "{line}");
         let situation = EventContext::alone(event, "/work".into(), Timestamp::from_millis(0));
         let call = Rc::new(CallFacts { call, around: Rc::new(around.clone()) });
-        let view = View { call: Some(call), ..situation.view(&policy, &words) };
+        let view = FactView { call: Some(call), ..situation.view(&policy, &words) };
         let mut evaluator = Evaluator::new(Rc::new(view));
         for guard in policy.guards.rules.iter().filter(|it| it.commands.is_empty()) {
             asked += u32::from(guard.effects.is_none());
