@@ -11,7 +11,7 @@ use crate::workspace::project::{self, Project};
 use policyd_base::limits::COMMAND_LOCK_WAIT;
 use policyd_cores as cores;
 use policyd_evaluation::situation::Matchers;
-use policyd_gate::meter::{Place, SessionMeter, SessionUsage};
+use policyd_gate::meter::{MeterPlace, SessionMeter, SessionUsage};
 use policyd_policy::Policy;
 use policyd_record::activity::Activity;
 use policyd_record::breaker_view::BreakerView;
@@ -242,7 +242,7 @@ impl Overview<'_> {
         let (store, _) = project::sessions(self.world, self.project, &self.policy.settings);
         let Self { world, policy, words, .. } = *self;
         let meter = SessionMeter { world, policy, words, store: &store };
-        let place = Place::of(Path::new(&transcript), &session);
+        let place = MeterPlace::of(Path::new(&transcript), &session);
         let overrides = project::overrides(world).0;
         // A transcript that the client deleted or that is too long says nothing.
         let mut measure = || meter.measure(&place, &overrides, TRANSCRIPT_TIME_MAX).ok();

@@ -21,7 +21,8 @@ use policyd_policy::Policy;
 use policyd_record::breaker_view::BreakerView;
 use policyd_record::mask::mask;
 use policyd_state::breaker::{
-    Breaker, BreakerEvent, BreakerFailure, BreakerSettings, CallMetadata, FailureEffect, Mode,
+    Breaker, BreakerEvent, BreakerFailure, BreakerMode, BreakerSettings, CallMetadata,
+    FailureEffect,
 };
 use policyd_store::breakers::BreakerStore;
 use policyd_world::{World, WorldError};
@@ -181,7 +182,7 @@ fn trip(
     match command.store.record(key, event, &settings, command.world.now()) {
         Ok(breaker) => {
             console.print(&format!("{}\n", command.seen(key, breaker).line()));
-            if settings.mode != Mode::Enforce {
+            if settings.mode != BreakerMode::Enforce {
                 console
                     .eprint(&format!("`{key}` does not reject calls: its `mode` is not `enforce`"));
             }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::{
     Console, ContextAction, ContextArguments, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, ListFormat, error,
 };
-use policyd_app::gate::meter::{Place, SessionMeter};
+use policyd_app::gate::meter::{MeterPlace, SessionMeter};
 use policyd_app::packs;
 use policyd_app::sessions::location;
 use policyd_app::sessions::summaries::{SummaryDraft, SummaryWriter};
@@ -90,7 +90,7 @@ impl ContextCommand<'_> {
         SessionMeter { world: *world, policy, words, store }
     }
 
-    fn status(&self, console: &mut Console<'_>, place: &Place, format: ListFormat) -> u8 {
+    fn status(&self, console: &mut Console<'_>, place: &MeterPlace, format: ListFormat) -> u8 {
         match self.look(place, &self.overrides, format, console.color()) {
             Ok((text, acts)) => {
                 console.print(&text);
@@ -106,7 +106,7 @@ impl ContextCommand<'_> {
     /// What is printed of a session, and whether something should be done.
     fn look(
         &self,
-        place: &Place,
+        place: &MeterPlace,
         overrides: &Overrides,
         format: ListFormat,
         color: bool,
@@ -132,7 +132,7 @@ impl ContextCommand<'_> {
     fn watch(
         &self,
         console: &mut Console<'_>,
-        place: &Place,
+        place: &MeterPlace,
         format: ListFormat,
         every: Duration,
         length: Option<Duration>,
@@ -166,7 +166,7 @@ impl ContextCommand<'_> {
     fn summary(
         &self,
         console: &mut Console<'_>,
-        place: Option<&Place>,
+        place: Option<&MeterPlace>,
         project: &Project,
         since: Option<&str>,
         print: bool,

@@ -14,7 +14,7 @@ use super::{
 use crate::human::require_human;
 use crate::store::LocalFiles;
 use policyd_app::sharing::COMMAND;
-use policyd_app::tasks::{self, RecordedFailure, Report, Reviewed, Row, Stores};
+use policyd_app::tasks::{self, FailureReport, RecordedFailure, ReviewRow, ReviewedTasks, Stores};
 use policyd_app::workspace::project;
 use policyd_base::limits::TASK_TEXT_CHARS_MAX;
 use policyd_evaluation::dead_letter::{alarms, cause, queue_record, review_due};
@@ -116,7 +116,7 @@ fn add(stores: &Stores<'_>, console: &mut Console<'_>, arguments: &DlqAdd) -> u8
         drop((&mut *console.stdin).take(bound).read_to_end(&mut bytes));
         error = String::from_utf8_lossy(&bytes).trim().to_owned();
     }
-    let report = Report {
+    let report = FailureReport {
         task: Task {
             id: arguments.task.clone(),
             title: arguments.title.clone(),
@@ -283,11 +283,11 @@ fn review(
     if let Some(id) = tasks.iter().find(|it| lists.find(it).is_none()) {
         return unknown(stores, console, &lists, id);
     }
-    let foreseen = || Ok(Reviewed { rows: stores.preview_review(tasks), left: 0 });
+    let foreseen = || Ok(ReviewedTasks { rows: stores.preview_review(tasks), left: 0 });
     let reviewed = if dry_run { foreseen() } else { stores.review(tasks) };
     match reviewed {
         Err(error) => refused(console, &error),
-        Ok(Reviewed { rows, left }) => {
+        Ok(ReviewedTasks { rows, left }) => {
             for row in &rows {
                 console.print(&match format {
                     ListFormat::Json => format!("{}\n", row_json(row)),
@@ -309,7 +309,7 @@ fn review(
     }
 }
 
-fn row_json(row: &Row) -> serde_json::Value {
+fn row_json(row: &ReviewRow) -> serde_json::Value {
     json!({
         "task_id": row.task.id, "action": row.action, "rule": row.rule, "to": row.task.place.as_str(),
         "recovery_strategy": row.task.strategy, "reason": row.task.reason,
@@ -317,8 +317,8 @@ fn row_json(row: &Row) -> serde_json::Value {
     })
 }
 
-pub(super) fn row_text(row: &Row) -> String {
-    let Row { task, rule, .. } = row;
+pub(super) fn row_text(row: &ReviewRow) -> String {
+    let ReviewRow { task, rule, .. } = row;
     let id = &task.id;
     match row.action {
         "retry" => format!("{id}: requeued to {} ({rule})\n", task.place.as_str()),

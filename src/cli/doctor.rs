@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::arguments::ReportFormat;
 use super::{Console, DoctorArguments, EXIT_FOUND, EXIT_OK, line};
 use policyd_app::doctor;
-use policyd_app::doctor::check::{Check, Health};
+use policyd_app::doctor::check::{CheckHealth, DoctorCheck};
 use policyd_app::workspace::project;
 use policyd_record::paint::TextColor;
 use policyd_record::table::{Align, TextCell, TextTable};
@@ -24,7 +24,7 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &Doct
     checks.extend(trials::run());
     checks.extend(trials::organization(world));
     checks.push(trials::time(world, &project));
-    let failed = checks.iter().filter(|it| it.health == Health::Bad).count();
+    let failed = checks.iter().filter(|it| it.health == CheckHealth::Bad).count();
     match arguments.format {
         ReportFormat::Json => {
             let all: Vec<Value> = checks.iter().map(to_json).collect();
@@ -45,13 +45,13 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &Doct
 }
 
 /// The checks by status and subject, each with its details below.
-fn table(checks: &[Check]) -> TextTable {
+fn table(checks: &[DoctorCheck]) -> TextTable {
     let mut table = TextTable::new(0, &[Align::Left, Align::Left, Align::Left]);
     for it in checks {
         let color = match it.health {
-            Health::Good => TextColor::Green,
-            Health::Look => TextColor::Yellow,
-            Health::Bad => TextColor::Red,
+            CheckHealth::Good => TextColor::Green,
+            CheckHealth::Look => TextColor::Yellow,
+            CheckHealth::Bad => TextColor::Red,
         };
         let status = TextCell::new(it.health.label(), color);
         table.row(vec![status, it.about.into(), it.text.as_str().into()]);
@@ -62,7 +62,7 @@ fn table(checks: &[Check]) -> TextTable {
     table
 }
 
-fn to_json(check: &Check) -> Value {
+fn to_json(check: &DoctorCheck) -> Value {
     json!({"about": check.about, "health": check.health.as_str(),
         "text": check.text, "more": check.more})
 }

@@ -5,7 +5,7 @@ use super::{
 };
 use policyd_app::packs;
 use policyd_app::sessions::explained::{self, PackChoice};
-use policyd_app::sessions::logged_entries::{DecisionLogs, EntryQuery, Found};
+use policyd_app::sessions::logged_entries::{DecisionLogs, EntryQuery, FoundEntry};
 use policyd_app::sessions::recorded;
 use policyd_app::workspace::project;
 use policyd_world::World;
@@ -27,7 +27,7 @@ pub(super) fn run(
     let (id, session) = (arguments.id.as_deref(), arguments.session.as_deref());
     let logs = DecisionLogs::of(world, &project, policy.as_ref().ok());
     let entry = match logs.find(EntryQuery { id, session, ..EntryQuery::default() }) {
-        Ok(Found { entry, skipped }) => {
+        Ok(FoundEntry { entry, skipped }) => {
             if skipped > 0 {
                 console.eprint(&skipped_text(skipped));
             }

@@ -11,14 +11,14 @@ use super::human::require_human;
 use super::{Console, EXIT_BROKEN, EXIT_OK, InstallArguments, UninstallArguments, enforce, error};
 use policyd_app::error::AppError;
 use policyd_app::install::leftovers::Leftover;
-use policyd_app::install::places::{PLACES, Place, Scope};
+use policyd_app::install::places::{PLACES, SettingsPlace, SettingsScope};
 use policyd_app::install::{self, InstallRequest, PLUGIN_CLIENT, Planned};
 use policyd_app::packs::{self, organization};
 use policyd_app::workspace::project;
 use policyd_policy::EnforcementMode;
 use policyd_world::World;
 
-impl From<arguments::Scope> for Scope {
+impl From<arguments::Scope> for SettingsScope {
     fn from(scope: arguments::Scope) -> Self {
         match scope {
             arguments::Scope::User => Self::User,
@@ -61,7 +61,7 @@ pub(super) fn run(
     if let (Some(folder), EXIT_OK) = (&arguments.plugin, code) {
         report_plugin(console, &request, folder, arguments.dry_run);
     }
-    if request.scope == Scope::System {
+    if request.scope == SettingsScope::System {
         report_rest(console);
     }
     if code == EXIT_OK && !arguments.dry_run {
@@ -92,7 +92,7 @@ fn report_plugin(
     folder: &Path,
     dry_run: bool,
 ) {
-    if let Some(place) = Place::of(PLUGIN_CLIENT).filter(|_| request.closed) {
+    if let Some(place) = SettingsPlace::of(PLUGIN_CLIENT).filter(|_| request.closed) {
         console.print(&format!("           {}\n", place.closed_note()));
     }
     if !dry_run {

@@ -14,17 +14,17 @@ use policyd_app::cases::suite::beside;
 use policyd_app::error::AppError;
 use policyd_app::gate::named_harness;
 use policyd_app::packs;
-use policyd_app::packs::places::{self, Place};
+use policyd_app::packs::places::{self, PackPlace};
 use policyd_app::workspace::project::{self, Project};
 use policyd_cores as cores;
 use policyd_harness::Harness;
 use policyd_lint::baseline::{Baseline, BaselineLocation};
 use policyd_lint::{self as lint, Profile, Subject};
 use policyd_policy::builtin;
-use policyd_policy::review::{Base, Reviewed};
+use policyd_policy::review::{Base, ReviewedPolicy};
 use policyd_record::mask::{mask, mask_quoted};
 use policyd_report::diagnostics::{self, Style};
-use policyd_report::lint::{Review, github, json, summary};
+use policyd_report::lint::{LintReview, github, json, summary};
 use policyd_report::{junit, sarif};
 use policyd_world::World;
 use policyd_yaml::time::Timestamp;
@@ -88,7 +88,7 @@ fn lint_once(world: &dyn World, console: &mut Console<'_>, arguments: &LintArgum
         match fixing::run(console, arguments, &review, &ask) {
             fixing::Done::Shown(code) => return code,
             fixing::Done::Again(mended) => {
-                review = Review { unreadable: review.unreadable, ..mended };
+                review = LintReview { unreadable: review.unreadable, ..mended };
             }
         }
     }
@@ -158,11 +158,11 @@ struct PackReview {
 
 impl LintRun<'_> {
     /// Looks at all packs; their names come first.
-    fn review(&self, places: &[Place]) -> (Vec<String>, Review) {
+    fn review(&self, places: &[PackPlace]) -> (Vec<String>, LintReview) {
         let here = self.world.working_folder();
         // Each is read and looked at by one thread: none waits until all are read.
         let looked = cores::on_all(self.world.cores(), places, |it| self.review_pack(&here, it));
-        let (mut names, mut review) = (Vec::new(), Review::default());
+        let (mut names, mut review) = (Vec::new(), LintReview::default());
         let mut unreadable_cases = Vec::new();
         for pack in looked {
             review.unreadable.extend(pack.unreadable);
@@ -178,7 +178,7 @@ impl LintRun<'_> {
         (names, review)
     }
 
-    fn review_pack(&self, here: &Path, place: &Place) -> PackReview {
+    fn review_pack(&self, here: &Path, place: &PackPlace) -> PackReview {
         let (pack, unreadable) = place.read(self.world, self.project, here);
         let files: Vec<String> = pack.files.iter().map(|(_, it)| it.name.clone()).collect();
         let name = pack.name.clone();
@@ -188,7 +188,7 @@ impl LintRun<'_> {
         let beside = || beside(self.world, &pack, None);
         let (cases, unreadable_cases) =
             if place.may_hold_cases() { beside() } else { (vec![], vec![]) };
-        let loaded = Reviewed::new(&pack, &self.base);
+        let loaded = ReviewedPolicy::new(&pack, &self.base);
         let subject = Subject::new(&pack, &loaded, self.now).with_cases(cases);
         let subject = subject.with_unread(place.unread(self.world, &pack.name));
         let subject = subject.for_harness(self.harness).on_cores(self.world.cores());
@@ -214,7 +214,7 @@ fn without_credentials(findings: &mut [Diagnostic]) {
     }
 }
 
-fn print_review(console: &mut Console<'_>, format: LintFormat, review: &Review) {
+fn print_review(console: &mut Console<'_>, format: LintFormat, review: &LintReview) {
     let text = match format {
         LintFormat::Text => {
             let style = Style { color: console.color() };
@@ -231,7 +231,7 @@ fn print_review(console: &mut Console<'_>, format: LintFormat, review: &Review) 
     console.print(&text);
 }
 
-fn exit_code(review: &Review, fail_level: FailLevel) -> u8 {
+fn exit_code(review: &LintReview, fail_level: FailLevel) -> u8 {
     let least = match fail_level {
         FailLevel::Note => Level::Note,
         FailLevel::Warning => Level::Warning,
@@ -291,7 +291,7 @@ fn write_baseline(
     world: &dyn World,
     console: &mut Console<'_>,
     file: &std::path::Path,
-    review: &Review,
+    review: &LintReview,
 ) -> u8 {
     let can_be = |it: &&Diagnostic| lint::find(it.code).is_some_and(lint::Rule::can_be_silenced);
     let (findings, broken): (Vec<_>, Vec<_>) = review.findings.iter().partition(can_be);
@@ -322,7 +322,7 @@ fn write_baseline(
     }
 }
 
-fn set_known_aside(review: &mut Review, baseline: &Baseline, seat: BaselineLocation<'_>) {
+fn set_known_aside(review: &mut LintReview, baseline: &Baseline, seat: BaselineLocation<'_>) {
     let known = {
         let findings: Vec<&Diagnostic> = review.findings.iter().collect();
         baseline.knows(&findings, seat)

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::{Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, EXIT_USAGE, ListFormat, LogArguments};
 use policyd_app::overview::ProjectScope;
 use policyd_app::sessions::log_reader::{LogContent, LogQuery, LogReader, ProjectLine};
-use policyd_app::sessions::log_summary::Summary;
+use policyd_app::sessions::log_summary::LogSummary;
 use policyd_app::workspace::project;
 use policyd_evaluation::message::in_one_line;
 use policyd_record::decision_log::{Entry, LoggedGuard, NoOpinionKind};
@@ -58,7 +58,7 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &LogA
     if arguments.summary {
         let is_decision = |it: &Entry| NoticeKind::find(&it.event).is_none();
         let decisions = lines.iter().filter_map(ProjectLine::entry).filter(is_decision);
-        let summary = Summary::of(&decisions.collect::<Vec<_>>());
+        let summary = LogSummary::of(&decisions.collect::<Vec<_>>());
         console.print(&match arguments.format {
             ListFormat::Json => format!("{:#}\n", summary.to_json()),
             ListFormat::Text | ListFormat::Compact => summary.to_text(console.screen()),

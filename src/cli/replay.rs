@@ -11,8 +11,8 @@ use super::{
     log, pack,
 };
 use policyd_app::cases::recorded::{CaseRecorder, EventSelector};
-use policyd_app::replay::Task;
-use policyd_app::replay::sessions::{self, Found, Session};
+use policyd_app::replay::ReplayTask;
+use policyd_app::replay::sessions::{self, FoundSessions, ReplaySession};
 use policyd_app::sessions::recordings;
 use policyd_app::workspace::project;
 use policyd_policy::Policy;
@@ -54,7 +54,7 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &Repl
         true => find_recorded(world, oldest),
         false => (sessions::find(world, &arguments.paths, oldest), Vec::new()),
     };
-    let task = Task {
+    let task = ReplayTask {
         world,
         policy: &policy,
         other: other.as_ref(),
@@ -129,7 +129,7 @@ fn format_report(
 ) -> String {
     let is_search = arguments.paths.is_empty();
     let is_full = arguments.all_rules || arguments.rule.is_some() || arguments.compare.is_some();
-    let scope = report::Scope { pack: overview.pack, rule };
+    let scope = report::ReplayScope { pack: overview.pack, rule };
     let json = || report::to_json(tally, scope);
     match arguments.format {
         ReportFormat::Json if is_search => {
@@ -147,8 +147,8 @@ fn format_report(
 }
 
 /// Finds the sessions that clients recorded for the projects of the user.
-fn find_recorded(world: &dyn World, oldest: Timestamp) -> (Found, Vec<SearchedDirectory>) {
-    let (mut all, mut searched) = (Found::default(), Vec::new());
+fn find_recorded(world: &dyn World, oldest: Timestamp) -> (FoundSessions, Vec<SearchedDirectory>) {
+    let (mut all, mut searched) = (FoundSessions::default(), Vec::new());
     for directory in recordings::directories(world) {
         let exists = world.stat(&directory.path).is_ok();
         let paths: &[PathBuf] =
@@ -213,8 +213,8 @@ fn nothing(arguments: &ReplayArguments, tally: &Tally) -> String {
 }
 
 /// A bar over the bytes of all transcripts.
-fn progress_bar(sessions: &[Session]) -> ProgressBar {
-    let bytes = sessions.iter().map(Session::bytes).sum();
+fn progress_bar(sessions: &[ReplaySession]) -> ProgressBar {
+    let bytes = sessions.iter().map(ReplaySession::bytes).sum();
     let bar = ProgressBar::with_draw_target(Some(bytes), ProgressDrawTarget::stderr());
     let shape = "{wide_bar} {bytes} of {total_bytes}, {bytes_per_sec}, {eta} left";
     match ProgressStyle::with_template(shape) {

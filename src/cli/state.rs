@@ -15,7 +15,7 @@ use policyd_base::limits;
 use policyd_state::SessionState;
 use policyd_store::block_copies;
 use policyd_store::file::Saved;
-use policyd_store::session::{Origin, SessionLookup, SessionStore};
+use policyd_store::session::{SessionLookup, SessionStore, StateOrigin};
 use policyd_world::World;
 
 /// Runs one action.
@@ -84,12 +84,12 @@ fn verify(
 ) -> u8 {
     let loaded = store.peek(id);
     let (code, text) = match &loaded.origin {
-        Origin::Fresh => (0, "no state yet".to_owned()),
-        Origin::File => (0, "the state is valid".to_owned()),
-        Origin::Newer { version } => {
+        StateOrigin::Fresh => (0, "no state yet".to_owned()),
+        StateOrigin::File => (0, "the state is valid".to_owned()),
+        StateOrigin::Newer { version } => {
             (0, format!("written by a newer version ({version}); read only"))
         }
-        Origin::Recovered { reason, .. } => (2, format!("corrupt: {reason}")),
+        StateOrigin::Recovered { reason, .. } => (2, format!("corrupt: {reason}")),
     };
     if format == ListFormat::Json {
         let value = json!({
@@ -104,7 +104,7 @@ fn verify(
 }
 
 fn reset(console: &mut Console<'_>, store: &SessionStore<'_>, id: &SessionId) -> u8 {
-    if store.peek(id).origin == Origin::Fresh {
+    if store.peek(id).origin == StateOrigin::Fresh {
         console
             .eprint(&format!("unknown session {id}\nhelp: run `policyd state list` to list them"));
         return EXIT_BROKEN;

@@ -32,7 +32,7 @@ const RECORD_MODE: libc::c_uint = 0o600;
 const FOLDER_MODE: libc::mode_t = 0o700;
 
 /// Everything that the handler needs.
-struct Prepared {
+struct PreparedAnswer {
     answer: Vec<u8>,
     text: Vec<u8>,
     record: Option<CString>,
@@ -40,7 +40,7 @@ struct Prepared {
     folders: Vec<CString>,
 }
 
-static PREPARED: AtomicPtr<Prepared> = AtomicPtr::new(ptr::null_mut());
+static PREPARED: AtomicPtr<PreparedAnswer> = AtomicPtr::new(ptr::null_mut());
 /// Whether a thread writes the answer already.
 static IS_ANSWERING: AtomicBool = AtomicBool::new(false);
 static INSTALLED: Once = Once::new();
@@ -51,8 +51,12 @@ pub(crate) fn prepare(answer: CrashAnswer<'_>) {
     let above = answer.record.into_iter().flat_map(|it| it.ancestors().skip(1));
     let mut folders: Vec<CString> = above.filter_map(path).collect();
     folders.reverse();
-    let prepared =
-        Prepared { answer: answer.answer.to_vec(), text: answer.text.to_vec(), record, folders };
+    let prepared = PreparedAnswer {
+        answer: answer.answer.to_vec(),
+        text: answer.text.to_vec(),
+        record,
+        folders,
+    };
     // The handler may read the previous value at any moment, so it is never freed.
     PREPARED.store(Box::into_raw(Box::new(prepared)), Ordering::Release);
     INSTALLED.call_once(install);
@@ -129,7 +133,7 @@ extern "C" fn handle(signal: c_int) {
 }
 
 /// Appends the record to its file.
-fn leave_record(prepared: &Prepared, signal: c_int) {
+fn leave_record(prepared: &PreparedAnswer, signal: c_int) {
     let Some(record) = &prepared.record else { return };
     let flags = libc::O_WRONLY
         | libc::O_CREAT

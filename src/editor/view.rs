@@ -5,7 +5,7 @@ use std::sync::Arc;
 use policyd_harness::Harness;
 use policyd_lint::{self as lint, Profile, Subject};
 use policyd_policy::Pack;
-use policyd_policy::review::{Base, Reviewed};
+use policyd_policy::review::{Base, ReviewedPolicy};
 use policyd_yaml::time::Timestamp;
 use policyd_yaml::{Diagnostic, Source};
 
@@ -19,7 +19,7 @@ pub struct PackView {
     /// Names of policy files that policyd does not load.
     pub unread: Vec<String>,
     /// The loaded pack.
-    pub reviewed: Reviewed,
+    pub reviewed: ReviewedPolicy,
 }
 
 /// How a pack is linted.
@@ -40,7 +40,7 @@ impl PackView {
             *source = base.memo().source(Arc::clone(source));
         }
         let cases = cases.into_iter().map(|it| base.memo().source(it)).collect();
-        let reviewed = Reviewed::new(&pack, base);
+        let reviewed = ReviewedPolicy::new(&pack, base);
         Self { pack, cases, unread, reviewed }
     }
 

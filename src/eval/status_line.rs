@@ -8,7 +8,7 @@ use policyd_base::limits;
 use policyd_evaluation::situation::Matchers;
 use policyd_fact_table::context_facts::ContextUsage;
 use policyd_facts::Facts;
-use policyd_gate::meter::{Place, SessionMeter};
+use policyd_gate::meter::{MeterPlace, SessionMeter};
 use policyd_packs::{self as packs, LoadPack};
 use policyd_record::context::ContextView;
 use policyd_state::context::Overrides;
@@ -87,7 +87,7 @@ impl StatusLine<'_> {
         if !is_there && used.is_none() {
             return Ok("context 0%\n".to_owned());
         }
-        let place = Place::of(transcript, text("/session_id"));
+        let place = MeterPlace::of(transcript, text("/session_id"));
         let size = told.pointer("/context_window/context_window_size").and_then(Value::as_u64);
         let overrides = Overrides {
             window: self.overrides.window.or(size),

@@ -114,7 +114,7 @@ pub(super) struct Step {
     name: Range<u32>,
     /// Its bytes in the expression, from the name to the end of the arguments.
     pub(super) range: Range<u32>,
-    pub(super) access: Access,
+    pub(super) access: MemberAccess,
     /// Whether it is written `?.` or `?[`.
     pub(super) optional: bool,
     #[serde(skip)]
@@ -123,7 +123,7 @@ pub(super) struct Step {
 
 /// How a member is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) enum Access {
+pub(super) enum MemberAccess {
     /// `.name`
     Field,
     /// `.name(…)`, with this many arguments.
@@ -149,15 +149,15 @@ impl Step {
     /// The number of arguments of the path that belong to the step.
     pub(super) const fn arguments(&self) -> usize {
         match self.access {
-            Access::Field => 0,
-            Access::Call(count) => count as usize,
-            Access::Item => 1,
+            MemberAccess::Field => 0,
+            MemberAccess::Call(count) => count as usize,
+            MemberAccess::Item => 1,
         }
     }
 
     /// The only argument of a call, if it is a list of text constants.
     pub(super) fn texts(&self, arguments: &[Expr]) -> Option<&TextList> {
-        let (Access::Call(1), [Expr { kind: ExprKind::List(items), .. }]) =
+        let (MemberAccess::Call(1), [Expr { kind: ExprKind::List(items), .. }]) =
             (self.access, arguments)
         else {
             return None;
@@ -180,22 +180,22 @@ impl Path {
     pub(super) fn push(
         &mut self,
         name: &str,
-        access: Access,
+        access: MemberAccess,
         arguments: &[Expr],
         range: Range<usize>,
         optional: bool,
     ) {
         let position = |it: usize| u32::try_from(it).unwrap_or(u32::MAX);
-        if access != Access::Item {
+        if access != MemberAccess::Item {
             self.text.push('.');
         }
         let start = position(self.text.len());
         self.text.push_str(name);
         let end = position(self.text.len());
         let (open, close) = match access {
-            Access::Field => ("", ""),
-            Access::Call(_) => ("(", ")"),
-            Access::Item => ("[", "]"),
+            MemberAccess::Field => ("", ""),
+            MemberAccess::Call(_) => ("(", ")"),
+            MemberAccess::Item => ("[", "]"),
         };
         self.text.push_str(open);
         self.text.push_str(&joined(arguments, ",", Expr::source));
@@ -218,7 +218,7 @@ impl Path {
     /// The text up to the end of the first members.
     pub(super) fn beginning(&self, members: usize) -> &str {
         let end = match self.steps.get(members) {
-            Some(next) if next.access == Access::Item => next.name.start,
+            Some(next) if next.access == MemberAccess::Item => next.name.start,
             // Before the dot.
             Some(next) => next.name.start.saturating_sub(1),
             None => return &self.text,

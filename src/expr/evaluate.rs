@@ -5,7 +5,7 @@
 
 use rhai::{Array, Dynamic, ImmutableString};
 
-use super::ast::{Access, Expr, ExprKind, Path, Relation, Step, is_call};
+use super::ast::{Expr, ExprKind, MemberAccess, Path, Relation, Step, is_call};
 use super::pattern::prose_regex;
 use super::scope::Globals;
 use super::table::Handle;
@@ -127,18 +127,18 @@ impl<H: Handle> Owner<H> {
         let value = |it: &Expr| it.value(globals).map_err(|_| NoValue::Beyond);
         match (step.access, own) {
             _ if step.optional => Err(NoValue::Beyond),
-            (Access::Field, _) => self.member(name, None),
-            (Access::Item, own) => {
+            (MemberAccess::Field, _) => self.member(name, None),
+            (MemberAccess::Item, own) => {
                 let key = value(own.first().ok_or(NoValue::Beyond)?)?;
                 let key = key.into_immutable_string().map_err(|_| NoValue::Beyond)?;
                 let item = self.ask(|it| it.value(&key, &[]));
                 item.ok_or(NoValue::Beyond)?.map_err(NoValue::Failed)
             }
-            (Access::Call(_), [only]) => match step.texts(own) {
+            (MemberAccess::Call(_), [only]) => match step.texts(own) {
                 Some(list) => self.listed(name, list),
                 None => self.member(name, Some(&[value(only)?])),
             },
-            (Access::Call(_), all) => {
+            (MemberAccess::Call(_), all) => {
                 let all = all.iter().map(value).collect::<Evaluated<Vec<_>>>()?;
                 self.member(name, Some(&all))
             }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use rhai::FloatWrapper;
 
-use super::ast::{Access, Expr, ExprKind, Foreign, Path, Relation};
+use super::ast::{Expr, ExprKind, Foreign, MemberAccess, Path, Relation};
 use super::lexer::{self, Token, TokenKind};
 use crate::limits;
 
@@ -66,13 +66,13 @@ pub(super) fn parse(text: &str) -> Parsed {
     }
     let tokens = lexer::tokens(text).map_err(|offset| NotParsed { offset })?;
     let mut parser = Parser { tokens: &tokens, at: 0, end: text.len() };
-    let tree = parser.expression(Level::default())?;
+    let tree = parser.expression(NestingLevel::default())?;
     if parser.at < tokens.len() { Err(parser.stopped()) } else { Ok(tree) }
 }
 
 /// How deep a part is nested, counted as Rhai counts it.
 #[derive(Debug, Clone, Copy, Default)]
-struct Level(usize);
+struct NestingLevel(usize);
 
 struct Parser<'t> {
     tokens: &'t [Token<'t>],
@@ -146,11 +146,11 @@ impl<'t> Parser<'t> {
         NotParsed { offset: self.tokens.get(self.at).map_or(self.end, |it| it.range.start) }
     }
 
-    fn deeper(&self, level: Level) -> Parsed<Level> {
+    fn deeper(&self, level: NestingLevel) -> Parsed<NestingLevel> {
         if level.0 >= limits::EXPRESSION_DEPTH_MAX {
             Err(self.stopped())
         } else {
-            Ok(Level(level.0 + 1))
+            Ok(NestingLevel(level.0 + 1))
         }
     }
 
@@ -179,7 +179,7 @@ impl<'t> Parser<'t> {
         self.take(sign).ok_or_else(|| self.stopped())
     }
 
-    fn expression(&mut self, level: Level) -> Parsed {
+    fn expression(&mut self, level: NestingLevel) -> Parsed {
         let level = self.deeper(level)?;
         let first = self.unary(level)?;
         self.binary(level, 1, first)
@@ -192,7 +192,7 @@ impl<'t> Parser<'t> {
     }
 
     /// The operators that bind tighter than `parent`, and what they join.
-    fn binary(&mut self, mut level: Level, parent: u8, first: Expr) -> Parsed {
+    fn binary(&mut self, mut level: NestingLevel, parent: u8, first: Expr) -> Parsed {
         let binds = |it: Operator, parent: u8| {
             it.precedence > parent || (it.precedence == parent && it.sign == "**")
         };
@@ -236,7 +236,7 @@ impl<'t> Parser<'t> {
         Ok(Expr::new(kind, range))
     }
 
-    fn unary(&mut self, level: Level) -> Parsed {
+    fn unary(&mut self, level: NestingLevel) -> Parsed {
         let Some(token) = self.peek() else { return Err(self.stopped()) };
         let start = token.range.start;
         if self.take("!").is_some() {
@@ -298,7 +298,7 @@ impl<'t> Parser<'t> {
         Ok(ExprKind::Decimal(FloatWrapper::new(value).to_string()))
     }
 
-    fn primary(&mut self, level: Level) -> Parsed {
+    fn primary(&mut self, level: NestingLevel) -> Parsed {
         let token = self.next()?;
         let range = token.range.clone();
         let kind = match &token.kind {
@@ -341,7 +341,7 @@ impl<'t> Parser<'t> {
     }
 
     /// The items of a list behind its opening bracket, and its end.
-    fn items(&mut self, level: Level) -> Parsed<(Vec<Expr>, usize)> {
+    fn items(&mut self, level: NestingLevel) -> Parsed<(Vec<Expr>, usize)> {
         let level = self.deeper(level)?;
         let mut items = Vec::new();
         loop {
@@ -359,7 +359,7 @@ impl<'t> Parser<'t> {
     }
 
     /// The arguments of a call with the parentheses around them, and their end.
-    fn arguments(&mut self, level: Level) -> Parsed<(Vec<Expr>, usize)> {
+    fn arguments(&mut self, level: NestingLevel) -> Parsed<(Vec<Expr>, usize)> {
         self.expect("(")?;
         let mut arguments = Vec::new();
         if let Some(close) = self.take(")") {
@@ -379,7 +379,7 @@ impl<'t> Parser<'t> {
     }
 
     /// `a { b } else { c }` behind the `if` at `start`.
-    fn conditional(&mut self, level: Level, start: usize) -> Parsed {
+    fn conditional(&mut self, level: NestingLevel, start: usize) -> Parsed {
         let level = self.deeper(level)?;
         let condition = self.expression(level)?;
         if is_no_condition(&condition) {
@@ -402,7 +402,7 @@ impl<'t> Parser<'t> {
     }
 
     /// `{ a }`, and its end.
-    fn block(&mut self, level: Level) -> Parsed<(Expr, usize)> {
+    fn block(&mut self, level: NestingLevel) -> Parsed<(Expr, usize)> {
         self.expect("{")?;
         let level = self.deeper(level)?;
         let value = self.expression(level)?;
@@ -410,7 +410,7 @@ impl<'t> Parser<'t> {
     }
 
     /// The members of a value.
-    fn postfix(&mut self, mut level: Level, base: Expr) -> Parsed {
+    fn postfix(&mut self, mut level: NestingLevel, base: Expr) -> Parsed {
         let mut chain = Chain::new(base);
         loop {
             let Some(sign) = self.peek() else { return Ok(chain.into_expr()) };
@@ -425,11 +425,11 @@ impl<'t> Parser<'t> {
                 let (arguments, access, end) = if self.is_next("(") {
                     let (arguments, end) = self.arguments(level)?;
                     let count = u32::try_from(arguments.len()).map_err(|_| self.stopped())?;
-                    (arguments, Access::Call(count), end)
+                    (arguments, MemberAccess::Call(count), end)
                 } else if self.is_next("!") {
                     return Err(self.stopped());
                 } else {
-                    (Vec::new(), Access::Field, name.range.end)
+                    (Vec::new(), MemberAccess::Field, name.range.end)
                 };
                 let range = name.range.start..end;
                 chain.push(name.text, access, arguments, range, optional);
@@ -441,7 +441,7 @@ impl<'t> Parser<'t> {
                 let inner = self.deeper(self.deeper(level)?)?;
                 let key = self.expression(inner)?;
                 let range = sign.range.start..self.expect("]")?.end;
-                chain.push("", Access::Item, vec![key], range, optional);
+                chain.push("", MemberAccess::Item, vec![key], range, optional);
             } else {
                 return Ok(chain.into_expr());
             }
@@ -465,7 +465,7 @@ impl Chain {
     /// Whether another bracket cannot follow, as behind `a["b"]` and behind a literal.
     fn ends_in_brackets(&self) -> bool {
         match &self.path {
-            Some(path) => path.steps().last().is_some_and(|it| it.access == Access::Item),
+            Some(path) => path.steps().last().is_some_and(|it| it.access == MemberAccess::Item),
             None => !matches!(self.base.kind, ExprKind::Fact(..)),
         }
     }
@@ -473,7 +473,7 @@ impl Chain {
     fn push(
         &mut self,
         name: &str,
-        access: Access,
+        access: MemberAccess,
         arguments: Vec<Expr>,
         range: Range<usize>,
         optional: bool,

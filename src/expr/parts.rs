@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use super::ast::{Access, Expr, ExprKind, Path};
+use super::ast::{Expr, ExprKind, MemberAccess, Path};
 use super::table::{FactTable, Handle};
 use super::types::Type;
 use super::{Evaluator, ScriptError, Value};
@@ -47,7 +47,7 @@ impl std::fmt::Display for Found {
 /// than `EXPLAINED_PARTS_MAX` parts, it returns the last ones.
 pub(super) fn explain<H: Handle>(evaluator: &mut Evaluator<H>, text: &str) -> Vec<Part> {
     let tree = Expr::of_text(text);
-    let mut explanation = Explanation { evaluator, text, parts: Vec::new() };
+    let mut explanation = PartsExplanation { evaluator, text, parts: Vec::new() };
     explanation.visit(&tree, true);
     // Blanks and parentheses around the whole belong to the last part.
     let at = explanation.parts.pop().map_or(0, |it| it.at);
@@ -57,13 +57,13 @@ pub(super) fn explain<H: Handle>(evaluator: &mut Evaluator<H>, text: &str) -> Ve
     parts
 }
 
-struct Explanation<'e, H: Handle> {
+struct PartsExplanation<'e, H: Handle> {
     evaluator: &'e mut Evaluator<H>,
     text: &'e str,
     parts: Vec<Part>,
 }
 
-impl<H: Handle> Explanation<'_, H> {
+impl<H: Handle> PartsExplanation<'_, H> {
     /// Adds the parts of `expr` and then `expr` itself, if its value can be shown. Returns whether it is true or
     /// false.
     fn visit(&mut self, expr: &Expr, reached: bool) -> Option<bool> {
@@ -150,10 +150,12 @@ impl<H: Handle> Explanation<'_, H> {
             rest = others;
             value = self.all(own, reached).or(value);
             owner = match step.access {
-                Access::Item => H::TABLE.items().result,
-                Access::Field | Access::Call(_) => member_type(H::TABLE, owner, path.member(step)),
+                MemberAccess::Item => H::TABLE.items().result,
+                MemberAccess::Field | MemberAccess::Call(_) => {
+                    member_type(H::TABLE, owner, path.member(step))
+                }
             };
-            let is_last = steps.peek().is_none() && step.access != Access::Item;
+            let is_last = steps.peek().is_none() && step.access != MemberAccess::Item;
             if owner.is_shown() || (is_last && owner == Type::Any) {
                 let range = step.range.start as usize..step.range.end as usize;
                 value = self.push(start..range.end, range.start, reached);

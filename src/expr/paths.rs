@@ -1,7 +1,7 @@
 //! Facts of expressions as trees: a name and its members, their types, and the values and the numbers they can have.
 //! `ast` has the shape that is stored.
 
-use super::ast::{Access, Expr, ExprKind, Path};
+use super::ast::{Expr, ExprKind, MemberAccess, Path};
 use super::record::{Field, Shape};
 use super::table::{FactTable, KnownNames, Member};
 use super::types::{NameClass, Type, Unit};
@@ -54,7 +54,7 @@ impl<'t> Fact<'t> {
             let (arguments, others) =
                 rest.split_at_checked(step.arguments()).unwrap_or((rest, &[]));
             rest = others;
-            let is_call = matches!(step.access, Access::Call(_));
+            let is_call = matches!(step.access, MemberAccess::Call(_));
             FactStep { name: self.path.member(step), is_call, arguments }
         })
     }
@@ -197,7 +197,7 @@ impl Expr {
     pub fn one_of(names: &str, texts: &[&str]) -> Self {
         let mut names = names.split('.');
         let mut path = Path::new(names.next().unwrap_or_default());
-        names.for_each(|it| path.push(it, Access::Field, &[], 0..0, false));
+        names.for_each(|it| path.push(it, MemberAccess::Field, &[], 0..0, false));
         let part = |kind| Self::new(kind, 0..0);
         let items = texts.iter().map(|it| part(ExprKind::Text((*it).to_owned()))).collect();
         let (fact, list) = (ExprKind::Fact(path, Vec::new()), ExprKind::List(items));

@@ -107,7 +107,7 @@ impl Eq for StoredPattern {}
 #[derive(Debug)]
 pub struct TextPattern {
     kept: StoredPattern,
-    prepared: OnceCell<Prepared>,
+    prepared: OnceCell<PreparedPattern>,
 }
 
 /// The sets of a pack by name, decoded when the first one is read. Few events read one.
@@ -134,7 +134,7 @@ impl From<Lazy<BTreeMap<String, StoredPattern>>> for TextPatterns {
 }
 
 #[derive(Debug)]
-struct Prepared {
+struct PreparedPattern {
     phrases: Vec<Phrase>,
     regexes: Vec<LazyRegex>,
     unless: Vec<LazyRegex>,
@@ -164,7 +164,7 @@ impl TextPattern {
         if !words.is_empty() && !text.may_hold_one(words) {
             return None;
         }
-        let prepared = self.prepared.get_or_init(|| Prepared::new(self.kept.source()));
+        let prepared = self.prepared.get_or_init(|| PreparedPattern::new(self.kept.source()));
         // What cannot stand in the text as a whole is not looked for in its sentences.
         let phrases = prepared.phrases.iter().filter(|it| text.may_hold_phrase(it));
         let may_hold = |literal: &str| text.may_hold(literal);
@@ -180,7 +180,7 @@ impl TextPattern {
     }
 }
 
-impl Prepared {
+impl PreparedPattern {
     fn new(source: &TextPatternSource) -> Self {
         let lazy = |texts: &[String]| texts.iter().map(|it| prose_regex(it)).collect();
         Self {

@@ -24,14 +24,14 @@ pub struct Prose {
 struct Ranges {
     sentence: Range<usize>,
     words: Vec<Range<usize>>,
-    marks: Marks,
+    marks: ProseMarks,
 }
 
 /// Marks of words: what holds a word in any case has its mark, and so may what does not.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Marks(u64);
+pub struct ProseMarks(u64);
 
-impl Marks {
+impl ProseMarks {
     /// Whether all marks of another set are among these.
     #[must_use]
     pub const fn hold(self, others: Self) -> bool {
@@ -39,7 +39,7 @@ impl Marks {
     }
 }
 
-impl<'w> FromIterator<&'w str> for Marks {
+impl<'w> FromIterator<&'w str> for ProseMarks {
     fn from_iter<T: IntoIterator<Item = &'w str>>(words: T) -> Self {
         // The highest bits are the most mixed.
         let mark = |word: &str| 1 << (fingerprint(&[&word.to_lowercase()]) >> 58);
@@ -169,7 +169,7 @@ impl<'t> Sentence<'t> {
 pub struct Phrase {
     /// In lower case.
     words: Vec<String>,
-    marks: Marks,
+    marks: ProseMarks,
 }
 
 impl Phrase {

@@ -3,7 +3,7 @@
 use rhai::Dynamic;
 
 use super::FactError;
-use super::context::{Object, Part};
+use super::context::{ContextPart, Object};
 use super::dynamic::{count, texts};
 use super::row::{FactRow, field, number};
 pub use super::snapshots::{BreakerSnapshot, BreakersSnapshot};
@@ -123,7 +123,7 @@ pub(super) const ROWS: &[FactRow] = &[
 
 /// `breakers["name"]`: the handle of one of them.
 pub(super) fn breaker(it: &Object, key: &str) -> Dynamic {
-    it.part(Part::Breaker(std::rc::Rc::from(key)))
+    it.part(ContextPart::Breaker(std::rc::Rc::from(key)))
 }
 
 fn names(standing: &BreakersSnapshot, wanted: impl Fn(&BreakerSnapshot) -> bool) -> Dynamic {
@@ -140,7 +140,7 @@ fn all(it: &Object, look: impl FnOnce(&BreakersSnapshot) -> Dynamic) -> Result<D
 
 /// Looks at one of them.
 fn one(it: &Object, look: impl FnOnce(&BreakerSnapshot) -> Dynamic) -> Result<Dynamic, FactError> {
-    let Part::Breaker(key) = &it.part else { return Err("not a breaker".into()) };
+    let ContextPart::Breaker(key) = &it.part else { return Err("not a breaker".into()) };
     all(it, |standing| match standing.known.get(&**key) {
         Some(known) => look(known),
         None => look(&BreakerSnapshot::default()),

@@ -8,7 +8,7 @@ use policyd_yaml::rows::Rows;
 use rhai::Dynamic;
 
 use super::FactError;
-use super::context::{Object, Part};
+use super::context::{ContextPart, Object};
 use super::dynamic::{text_argument, texts};
 use super::events;
 use super::params::{COMMAND, PATHS, WORDS};
@@ -201,7 +201,7 @@ pub(super) const ROWS: &[FactRow] = &[
             |it, _| {
                 on_call(it, |seen| {
                     let files = seen.call.files.iter().filter(|it| it.does != Access::Read);
-                    Ok(it.part(Part::Places(files.map(|it| it.place.clone()).collect())))
+                    Ok(it.part(ContextPart::Places(files.map(|it| it.place.clone()).collect())))
                 })
             },
         ).from(FactSource::CallPaths),

@@ -282,12 +282,12 @@ pub struct Object {
     /// The view it belongs to.
     pub view: Rc<FactView>,
     /// The part.
-    pub part: Part,
+    pub part: ContextPart,
 }
 
 impl Object {
     /// The handle of another part of the same view.
-    pub fn part(&self, part: Part) -> Dynamic {
+    pub fn part(&self, part: ContextPart) -> Dynamic {
         Dynamic::from(Self { view: Rc::clone(&self.view), part })
     }
 
@@ -322,7 +322,7 @@ impl Handle for Object {
 
 /// A part of the context.
 #[derive(Debug, Clone)]
-pub enum Part {
+pub enum ContextPart {
     /// `event`
     Event,
     /// `session`
@@ -385,7 +385,7 @@ pub enum Part {
     Project,
 }
 
-impl Part {
+impl ContextPart {
     /// The subject whose members the part has.
     pub(super) const fn owner(&self) -> Subject {
         match self {

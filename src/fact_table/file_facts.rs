@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use rhai::Dynamic;
 
-use super::context::{Object, Part};
+use super::context::{ContextPart, Object};
 use super::diagnostic_lines;
 use super::dynamic::{count, text_argument, texts};
 use super::params::{KEY, PATH};
@@ -87,12 +87,12 @@ pub(super) const ROWS: &[FactRow] = &[
         |it, args| {
             let kind = text_argument(args, 0)?;
             let is_one = |file: &EditedFile| file.kinds.contains(kind.as_str());
-            if !matches!(it.part, Part::Files(None)) {
+            if !matches!(it.part, ContextPart::Files(None)) {
                 return Ok(some_files(it, is_one));
             }
             let mut known = it.context().files_by_kind.borrow_mut();
             let places = known.entry(kind.to_string()).or_insert_with(|| places(it, is_one));
-            Ok(it.part(Part::Files(Some(Rc::clone(places)))))
+            Ok(it.part(ContextPart::Files(Some(Rc::clone(places)))))
         },
     ),
     method(
@@ -198,7 +198,7 @@ pub(super) const ROWS: &[FactRow] = &[
             let pattern = text_argument(args, 0)?;
             let all = it.context().facts.findings.iter().enumerate();
             let found = all.filter(|(_, it)| it.pattern == pattern).map(|(place, _)| place);
-            Ok(it.part(Part::Findings(found.collect())))
+            Ok(it.part(ContextPart::Findings(found.collect())))
         },
     ),
     number(
@@ -278,14 +278,17 @@ fn files(it: &Object) -> impl Iterator<Item = &EditedFile> {
 /// The files of a handle, each with its place among all.
 fn numbered_files(it: &Object) -> impl Iterator<Item = (usize, &EditedFile)> {
     let files = it.context().facts.files.as_slice();
-    let (some, all): (&[usize], usize) =
-        if let Part::Files(Some(places)) = &it.part { (places, 0) } else { (&[], files.len()) };
+    let (some, all): (&[usize], usize) = if let ContextPart::Files(Some(places)) = &it.part {
+        (places, 0)
+    } else {
+        (&[], files.len())
+    };
     let places = (0..all).chain(some.iter().copied());
     places.filter_map(move |place| Some((place, files.get(place)?)))
 }
 
 fn some_files(it: &Object, keep: impl Fn(&EditedFile) -> bool) -> Dynamic {
-    it.part(Part::Files(Some(places(it, keep))))
+    it.part(ContextPart::Files(Some(places(it, keep))))
 }
 
 /// The places of those files of a handle that are kept.
@@ -326,7 +329,7 @@ fn is_at_root(root: Option<&str>, path: &str) -> bool {
 }
 
 fn findings(it: &Object) -> impl Iterator<Item = &Finding> {
-    let places: &[usize] = if let Part::Findings(places) = &it.part { places } else { &[] };
+    let places: &[usize] = if let ContextPart::Findings(places) = &it.part { places } else { &[] };
     places.iter().filter_map(|place| it.context().facts.findings.get(*place))
 }
 

@@ -25,7 +25,7 @@ pub fn find(owner: Type, name: &str) -> Option<&'static Member> {
 
 /// The row of a global name.
 pub(super) fn global(name: &str) -> Option<&'static FactRow> {
-    const PLACES: Places = places(globals::ROWS);
+    const PLACES: MemberPlaces = places(globals::ROWS);
     row(globals::ROWS, &PLACES, Type::Global, name)
 }
 
@@ -79,7 +79,7 @@ fn of_subject(subject: Subject, name: &str) -> Option<&'static FactRow> {
 
 fn row(
     rows: &'static [FactRow],
-    places: &Places,
+    places: &MemberPlaces,
     owner: Type,
     name: &str,
 ) -> Option<&'static FactRow> {
@@ -129,7 +129,7 @@ fn no_member(owner: Subject, name: &str) -> FactError {
 
 /// For each hash of a name the number of its row in its table, or of one whose name has the same hash: then the
 /// next place is its own. Made when the program is compiled.
-type Places = [u8; PLACES];
+type MemberPlaces = [u8; PLACES];
 
 /// Twice as many as the largest table has rows, so that most names are at their own place.
 const PLACES: usize = 64;
@@ -158,7 +158,7 @@ const fn place_of(owner: Type, name: &[u8]) -> usize {
 }
 
 #[expect(clippy::indexing_slicing, reason = "evaluated by the compiler, which would tell")]
-const fn places(rows: &[FactRow]) -> Places {
+const fn places(rows: &[FactRow]) -> MemberPlaces {
     assert!(rows.len() < PLACES, "some places stay free");
     let mut places = [FREE; PLACES];
     let mut number = 0;
@@ -178,7 +178,7 @@ const fn places(rows: &[FactRow]) -> Places {
 macro_rules! tables {
     ($($module:ident: $($owner:ident)|+;)+) => {
         /// The table with the rows of a subject, and their places in it.
-        const fn table_of(owner: Subject) -> (&'static [FactRow], &'static Places) {
+        const fn table_of(owner: Subject) -> (&'static [FactRow], &'static MemberPlaces) {
             match owner {
                 $($(Subject::$owner)|+ => {
                     (super::$module::ROWS, const { &places(super::$module::ROWS) })

@@ -6,7 +6,7 @@ use rhai::{Dynamic, ImmutableString};
 use serde_json::Value;
 
 use super::FactError;
-use super::context::{Object, Part, ProbeResult};
+use super::context::{ContextPart, Object, ProbeResult};
 use super::dynamic::{count, text_argument, texts};
 use super::params::KEY;
 use super::pattern::TextPattern;
@@ -243,7 +243,7 @@ pub(super) fn preference(it: &Object, id: &str) -> Result<Dynamic, FactError> {
 
 /// `probes.<id>`: the handle of a probe.
 pub(super) fn probe(it: &Object, id: &str) -> Dynamic {
-    it.part(Part::Probe(Rc::from(id)))
+    it.part(ContextPart::Probe(Rc::from(id)))
 }
 
 fn message_quote(it: &Object, args: &[Dynamic]) -> Result<Option<String>, FactError> {
@@ -274,7 +274,7 @@ fn any_quote<'t>(
 
 /// Looks at the reading of a probe.
 fn with_reading<T>(it: &Object, look: impl FnOnce(&ProbeResult) -> T) -> Result<T, FactError> {
-    let Part::Probe(id) = &it.part else { return Err("not a probe".into()) };
+    let ContextPart::Probe(id) = &it.part else { return Err("not a probe".into()) };
     it.view.readings.probes.get(&**id).map(look).ok_or_else(|| match it.context().recorded {
         true => it.context().miss(&format!("what probe `{id}` answered")),
         false => format!("probe `{id}` was not run").into(),

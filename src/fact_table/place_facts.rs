@@ -7,7 +7,7 @@ use rhai::Dynamic;
 
 use super::FactError;
 use super::call_facts::on_call;
-use super::context::{Object, Part};
+use super::context::{ContextPart, Object};
 use super::dynamic::{count, texts};
 use super::params::PATHS;
 use super::row::{FactRow, field, method, number};
@@ -85,7 +85,7 @@ fn any(it: &Object, args: &[Dynamic]) -> Result<Dynamic, FactError> {
 }
 
 fn places(it: &Object) -> Rc<[ResolvedPath]> {
-    if let Part::Places(places) = &it.part { places.clone() } else { Rc::from([]) }
+    if let ContextPart::Places(places) = &it.part { places.clone() } else { Rc::from([]) }
 }
 
 /// Whether something holds of one of the places; where it holds of none, one that cannot be known

@@ -6,7 +6,7 @@ use rhai::Dynamic;
 
 use super::FactError;
 use super::call_facts::{CallFacts, on_call, values};
-use super::context::{Object, Part};
+use super::context::{ContextPart, Object};
 use super::dynamic::{text_argument, texts};
 use super::params::{COMMANDS, NAMES, OPTION, OPTIONS, PATHS, WORDS};
 use super::place_facts::{globs, not_known};
@@ -158,7 +158,7 @@ pub(super) const ROWS: &[FactRow] = &[
                 let named = operands.filter(|it| !it.text.is_empty());
                 let places = named
                     .map(|it| program.place(it, deleted.contains(it.text.as_str()), &seen.around));
-                Ok(it.part(Part::Places(places.collect())))
+                Ok(it.part(ContextPart::Places(places.collect())))
             })
         },
     )
@@ -241,7 +241,7 @@ pub(super) const ROWS: &[FactRow] = &[
             on_call(it, |seen| {
                 let own = |it: &&FileAccess| it.does == Access::Read && it.program == Some(at);
                 let files = seen.call.files.iter().filter(own);
-                Ok(it.part(Part::Places(files.map(|it| it.place.clone()).collect())))
+                Ok(it.part(ContextPart::Places(files.map(|it| it.place.clone()).collect())))
             })
         },
     )
@@ -257,7 +257,7 @@ pub(super) const ROWS: &[FactRow] = &[
             on_call(it, |seen| {
                 let own = |it: &&FileAccess| it.does != Access::Read && it.program == Some(at);
                 let files = seen.call.files.iter().filter(own);
-                Ok(it.part(Part::Places(files.map(|it| it.place.clone()).collect())))
+                Ok(it.part(ContextPart::Places(files.map(|it| it.place.clone()).collect())))
             })
         },
     )

@@ -4,7 +4,7 @@ use policyd_expr::table::{COUNTS, Member};
 use rhai::Dynamic;
 
 use super::FactError;
-use super::context::{Object, Part};
+use super::context::{ContextPart, Object};
 use super::events::FactEvents;
 use super::relations::Invariant;
 use super::source::FactSource;
@@ -12,7 +12,7 @@ use super::types::{Domain, Evidence, PackName, Subject, Type, Unit};
 use policyd_facts::call::CallEffects;
 
 /// Runs a member on an object of its owner's type.
-pub(super) type Run = fn(&Object, &[Dynamic]) -> Result<Dynamic, FactError>;
+pub(super) type FactFunction = fn(&Object, &[Dynamic]) -> Result<Dynamic, FactError>;
 
 /// A row of the table.
 #[derive(Debug)]
@@ -20,7 +20,7 @@ pub(super) struct FactRow {
     /// What the language knows of it.
     pub member: Member,
     /// What it does; `None` for global names.
-    pub run: Option<Run>,
+    pub run: Option<FactFunction>,
     /// Where its value comes from; `None` for a member that comes from where its owner does.
     pub source: Option<FactSource>,
     /// The effects that it asks about: it is false if the call has none of them.
@@ -37,7 +37,7 @@ pub(super) struct FactRow {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Global {
     /// The part of the context.
-    pub part: fn() -> Part,
+    pub part: fn() -> ContextPart,
     /// Whether a later step of an evaluation can change its values.
     pub changes: bool,
 }
@@ -49,7 +49,7 @@ pub(super) const fn field(
     result: Type,
     evidence: Evidence,
     doc: [&'static str; 2],
-    run: Run,
+    run: FactFunction,
 ) -> FactRow {
     let row = method(owner, name, &[], (result, evidence), doc, run);
     FactRow { member: Member { params: None, ..row.member }, ..row }
@@ -62,7 +62,7 @@ pub(super) const fn method(
     params: &'static [(Type, Domain)],
     result: (Type, Evidence),
     doc: [&'static str; 2],
-    run: Run,
+    run: FactFunction,
 ) -> FactRow {
     let ([doc, example], (result, evidence)) = (doc, result);
     let member = Member {
@@ -97,7 +97,7 @@ pub(super) const fn number(
     unit: Unit,
     evidence: Evidence,
     doc: [&'static str; 2],
-    run: Run,
+    run: FactFunction,
 ) -> FactRow {
     let result = if matches!(unit, Unit::Dollars) { Type::Decimal } else { Type::Int };
     field(owner, name, result, evidence, doc, run).of_unit(unit)

@@ -30,14 +30,14 @@ fn covers(compared: TextMatch) -> Option<Covers> {
 }
 
 /// A call at the end of a fact: its owner, the function, and its texts.
-struct Call<'t> {
+struct FactCall<'t> {
     owner: Fact<'t>,
     row: &'static Member,
     covers: Covers,
     texts: Vec<&'t str>,
 }
 
-impl<'t> Call<'t> {
+impl<'t> FactCall<'t> {
     fn new(fact: Fact<'t>) -> Option<Self> {
         let (owner, row) = (fact.owner()?, paths::member(fact)?);
         let covers = covers(row.compares()?.0)?;
@@ -109,17 +109,17 @@ fn implies(narrow: &Expr, wide: &Expr) -> Expr {
 #[must_use]
 pub fn between(facts: &[&Expr]) -> Vec<Expr> {
     // Nothing follows from most facts.
-    let calls: Vec<(&Expr, Call<'_>)> =
-        facts.iter().filter_map(|it| Some((*it, Call::asking(it.fact()?)?))).collect();
+    let calls: Vec<(&Expr, FactCall<'_>)> =
+        facts.iter().filter_map(|it| Some((*it, FactCall::asking(it.fact()?)?))).collect();
     let chosen = facts.iter().filter_map(|expr| {
         let fact = expr.fact()?;
         let member = fact.last()?.name;
-        let call = Call::new(fact.owner()?).filter(|it| chooses_paths(it.row))?;
+        let call = FactCall::new(fact.owner()?).filter(|it| chooses_paths(it.row))?;
         let row = members::row_of(call.row.result, member)?;
         row.invariants.iter().find(|it| **it == Invariant::AtMostOfWhole(row.member.name))?;
         Some((*expr, member, call))
     });
-    let chosen: Vec<(&Expr, &str, Call<'_>)> = chosen.collect();
+    let chosen: Vec<(&Expr, &str, FactCall<'_>)> = chosen.collect();
     let mut found = Vec::new();
     for (narrow, one) in &calls {
         let wider = calls.iter().filter(|(wide, it)| narrow != wide && it.follows(one));

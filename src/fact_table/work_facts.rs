@@ -5,7 +5,7 @@ use std::rc::Rc;
 use rhai::Dynamic;
 
 use super::FactError;
-use super::context::{Object, Part};
+use super::context::{ContextPart, Object};
 use super::dynamic::{count, text_argument, texts};
 use super::params::{COMMAND, NAME};
 use super::relations::{Invariant, Is};
@@ -160,7 +160,7 @@ pub(super) const ROWS: &[FactRow] = &[
             let unknown =
                 |it: &&Rc<ShellCommand>| it.unrecognized && it.outcome == CommandOutcome::Succeeded;
             let newest = it.context().facts.commands.recent.iter().rev().find(unknown);
-            Ok(it.part(Part::Command(newest.cloned())))
+            Ok(it.part(ContextPart::Command(newest.cloned())))
         },
     ),
     method(
@@ -179,7 +179,7 @@ pub(super) const ROWS: &[FactRow] = &[
         COMMAND,
         (Subject::Command.as_type(), Structure),
         ["The newest command that matches.", "commands.last(\"git commit\").exists"],
-        |it, args| Ok(it.part(Part::Command(last_command(it, args)?))),
+        |it, args| Ok(it.part(ContextPart::Command(last_command(it, args)?))),
     )
     .of_ids(PackName::Program),
     method(
@@ -191,7 +191,7 @@ pub(super) const ROWS: &[FactRow] = &[
         |it, args| {
             let name = text_argument(args, 0)?;
             let kind = it.context().facts.commands.by_kind.get(name.as_str()).cloned();
-            Ok(it.part(Part::CommandKind(kind)))
+            Ok(it.part(ContextPart::CommandKind(kind)))
         },
     ),
     number(
@@ -288,7 +288,7 @@ pub(super) const ROWS: &[FactRow] = &[
         ["The newest one.", "commands.kind(\"test\").last.exists"],
         |it, _| {
             let last = of_kind(it, |it| (it.count > 0).then(|| Rc::clone(&it.last)));
-            Ok(it.part(Part::Command(last)))
+            Ok(it.part(ContextPart::Command(last)))
         },
     ),
     field(
@@ -375,7 +375,7 @@ fn last_command(it: &Object, args: &[Dynamic]) -> Result<Option<Rc<ShellCommand>
 }
 
 fn command(it: &Object) -> Option<&ShellCommand> {
-    if let Part::Command(command) = &it.part { command.as_deref() } else { None }
+    if let ContextPart::Command(command) = &it.part { command.as_deref() } else { None }
 }
 
 fn of_command(it: &Object, value: fn(&ShellCommand) -> Dynamic) -> Dynamic {
@@ -383,7 +383,7 @@ fn of_command(it: &Object, value: fn(&ShellCommand) -> Dynamic) -> Dynamic {
 }
 
 fn of_kind<T: Default>(it: &Object, value: fn(&KindFacts) -> T) -> T {
-    if let Part::CommandKind(Some(kind)) = &it.part { value(kind) } else { T::default() }
+    if let ContextPart::CommandKind(Some(kind)) = &it.part { value(kind) } else { T::default() }
 }
 
 /// Whether the newest command of a kind has not ended. What the client put into the background runs

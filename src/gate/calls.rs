@@ -4,7 +4,7 @@ use super::context::GateContext;
 use policyd_base::limits::HOOK_LOCK_WAIT;
 use policyd_facts::Facts;
 use policyd_facts::event::EventKind;
-use policyd_store::hook_calls::{self, Line};
+use policyd_store::hook_calls::{self, CallLine};
 
 /// Records a tool call that policyd does not block. Other events record nothing.
 pub(super) fn record(context: &GateContext<'_>) {
@@ -13,9 +13,9 @@ pub(super) fn record(context: &GateContext<'_>) {
     let id = event.call_id.as_deref().unwrap_or_default();
     let agent = event.agent_id.as_deref().unwrap_or_default();
     let line = if event.kind == EventKind::PreToolUse {
-        Line::Begin { id, agent }
+        CallLine::Begin { id, agent }
     } else if matches!(event.kind, EventKind::PostToolUse | EventKind::PostToolUseFailure) {
-        Line::End { id, agent }
+        CallLine::End { id, agent }
     } else {
         return;
     };
@@ -36,11 +36,11 @@ pub(super) fn record_wait(context: &GateContext<'_>, facts: &Facts) {
         return;
     }
     let agent = event.agent_id.as_deref().unwrap_or_default();
-    append(context, Line::Waited { seq: facts.seq, agent });
+    append(context, CallLine::Waited { seq: facts.seq, agent });
 }
 
 /// Appends a line to the log of the session, whose directory might not exist yet.
-fn append(context: &GateContext<'_>, line: Line<'_>) {
+fn append(context: &GateContext<'_>, line: CallLine<'_>) {
     let GateContext { world, request, store, .. } = context;
     let session = &request.event.session_id;
     let folder = store.paths(session).folder;
@@ -58,7 +58,7 @@ pub(super) fn record_stop(context: &GateContext<'_>, facts: &Facts) {
     }
     let folder = context.store.paths(&event.session_id).folder;
     if context.world.stat(&folder.join(hook_calls::FILE)).is_ok() {
-        let line = Line::Stop { total: facts.tools.total };
+        let line = CallLine::Stop { total: facts.tools.total };
         hook_calls::append(context.world, &folder, line);
     }
 }

@@ -20,14 +20,14 @@ use policyd_yaml::checksum::{checksum, hex};
 
 /// A session by its transcript.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
+pub struct MeterPlace {
     /// The transcript.
     pub transcript: PathBuf,
     /// Its id, where the file is named by one.
     pub session: Option<SessionId>,
 }
 
-impl Place {
+impl MeterPlace {
     /// A transcript of a session; without an id it is the name of the file.
     pub fn of(transcript: &Path, session: &str) -> Self {
         let stem = transcript.file_stem().and_then(|it| it.to_str()).unwrap_or_default();
@@ -59,7 +59,7 @@ impl SessionMeter<'_> {
     ///
     /// # Errors
     /// The transcript cannot be read, or `time_max` ended before the reading did.
-    pub fn facts(&self, place: &Place, time_max: Duration) -> Result<Facts, TranscriptError> {
+    pub fn facts(&self, place: &MeterPlace, time_max: Duration) -> Result<Facts, TranscriptError> {
         let cursor =
             place.session.as_ref().map(|it| self.store.paths(it).folder.join("cursor.bin"));
         let places =
@@ -80,7 +80,7 @@ impl SessionMeter<'_> {
     }
 
     /// Returns the usage at these facts, with the tier that the session saved.
-    pub fn usage(&self, place: &Place, facts: &Facts, overrides: &Overrides) -> ContextUsage {
+    pub fn usage(&self, place: &MeterPlace, facts: &Facts, overrides: &Overrides) -> ContextUsage {
         let rules = &self.policy.context;
         let known = place.session.as_ref().map(|it| self.store.peek(it).state.context);
         let standing: TierState = known.unwrap_or_default();
@@ -94,7 +94,7 @@ impl SessionMeter<'_> {
     /// As for [`Self::facts`].
     pub fn measure(
         &self,
-        place: &Place,
+        place: &MeterPlace,
         overrides: &Overrides,
         time_max: Duration,
     ) -> Result<SessionUsage, TranscriptError> {
@@ -105,7 +105,12 @@ impl SessionMeter<'_> {
 
     /// Returns a hash of everything that [`Self::measure`] reads: the pack, of which `pack` is the hash, the settings, and
     /// the files of the session by their identity, length, and time. `None` if the transcript cannot be read.
-    pub fn usage_key(&self, place: &Place, overrides: &Overrides, pack: &[u8]) -> Option<String> {
+    pub fn usage_key(
+        &self,
+        place: &MeterPlace,
+        overrides: &Overrides,
+        pack: &[u8],
+    ) -> Option<String> {
         let transcript = Some(self.world.stat(&place.transcript).ok()?);
         let state = place.session.as_ref().map(|it| self.world.stat(&self.store.paths(it).state));
         let state = match state {

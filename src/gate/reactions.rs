@@ -30,7 +30,7 @@ use policyd_state::escalation::Escalation;
 use policyd_store::escalations::EscalationSubject;
 use policyd_store::signals::Draft;
 use policyd_store::{log, transcript};
-use policyd_tasks::{Report as Failed, Stores};
+use policyd_tasks::{FailureReport, Stores};
 use policyd_workspace::local_time::WallClock;
 use policyd_world::WorldError;
 
@@ -274,7 +274,7 @@ impl Scene<'_> {
         let policyd_policy::resilience::ReactionTask { id, title, approach } = &reaction.task;
         if !id.is_empty() {
             let failed = self.failed.map(|it| it.class.id.clone()).unwrap_or_default();
-            let report = Failed {
+            let report = FailureReport {
                 task: Task { id: self.text(id), title: self.text(title), ..Task::default() },
                 attempt: Attempt {
                     approach: self.text(approach),

@@ -13,7 +13,7 @@ use policyd_facts::event::EventKind;
 use serde_json::{Map, Value};
 
 use super::{
-    AbsenceSigns, Capability, ClientEvent, Field, Harness, ProcessSigns, ResponseField,
+    AbsenceSigns, Capability, ClientEvent, Harness, ProcessSigns, ResponseField, ResponseFieldRow,
     ResponseTemplate, moment,
 };
 
@@ -29,7 +29,7 @@ pub(super) const BLOCK: ResponseTemplate = ResponseTemplate {
     fields: &[("decision", ResponseField::Text("block")), ("reason", ResponseField::Reason)],
 };
 
-const HALTS: [Field; 2] =
+const HALTS: [ResponseFieldRow; 2] =
     [("continue", ResponseField::Flag(false)), ("stopReason", ResponseField::Reason)];
 
 /// End of the session.

@@ -99,14 +99,14 @@ pub enum ResponseField {
 
 /// A response field: its path (names joined by dots) and its value. A value with an empty path is
 /// printed as plain text instead of an object, without a decision.
-pub type Field = (&'static str, ResponseField);
+pub type ResponseFieldRow = (&'static str, ResponseField);
 
 /// How a client expresses one capability.
 #[derive(Debug, PartialEq, Eq)]
 pub struct ResponseTemplate {
     pub says: Capability,
     /// Fields of the response. Empty if an empty output expresses it.
-    pub fields: &'static [Field],
+    pub fields: &'static [ResponseFieldRow],
 }
 
 /// One event of a client.

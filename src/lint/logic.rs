@@ -29,7 +29,7 @@ pub(super) enum Satisfiability<'t> {
     /// Never.
     Never,
     /// Here: what facts are then, as far as they matter.
-    Example(Limits<'t>),
+    Example(TopicLimits<'t>),
     /// Could not be decided.
     Unknown,
 }
@@ -105,7 +105,7 @@ fn alone<'t>(term: &'t Expr, holds: bool, names: &Names) -> Option<(Topic<'t>, C
 
 /// What each fact must be, where each condition is about one, and no two facts have the same owner, one below the
 /// other's, or one that was asked for in the same way: nothing that is said of one then says anything of another.
-fn apart<'t>(conditions: &[(&'t Expr, bool)], names: &Names) -> Option<Limits<'t>> {
+fn apart<'t>(conditions: &[(&'t Expr, bool)], names: &Names) -> Option<TopicLimits<'t>> {
     let alone = |(term, holds): &(&'t Expr, bool)| alone(term, *holds, names);
     let found: Vec<(Topic<'t>, Constraint)> =
         conditions.iter().map(alone).collect::<Option<_>>()?;
@@ -128,7 +128,7 @@ pub(super) fn truth(term: &Expr, names: &Names) -> Option<bool> {
 type Conjunction<'t> = Vec<(Topic<'t>, Constraint)>;
 
 /// What each fact must be.
-type Limits<'t> = BTreeMap<Topic<'t>, Constraint>;
+type TopicLimits<'t> = BTreeMap<Topic<'t>, Constraint>;
 
 /// The ways in which a condition comes to hold, or not to.
 fn alternatives<'t>(term: &'t Expr, holds: bool, names: &Names) -> Option<Vec<Conjunction<'t>>> {
@@ -170,8 +170,8 @@ fn product<'t>(
 
 /// Returns the values that facts must have for a conjunction to be true. `None` if it cannot be true.
 #[expect(clippy::mutable_key_type, reason = "topics are compared by their texts")]
-fn solve(conjunction: Conjunction<'_>) -> Option<Limits<'_>> {
-    let mut limits = Limits::new();
+fn solve(conjunction: Conjunction<'_>) -> Option<TopicLimits<'_>> {
+    let mut limits = TopicLimits::new();
     for (fact, limit) in conjunction {
         let joined = match limits.get(&fact) {
             Some(known) => both(known, &limit)?,
@@ -184,7 +184,7 @@ fn solve(conjunction: Conjunction<'_>) -> Option<Limits<'_>> {
 
 /// Whether these limits leave room for what always holds of the facts they are of.
 #[expect(clippy::mutable_key_type, reason = "topics are compared by their texts")]
-fn agree(limits: &Limits<'_>, invariants: bool, names: &Names) -> bool {
+fn agree(limits: &TopicLimits<'_>, invariants: bool, names: &Names) -> bool {
     let facts: Vec<&Expr> = limits.keys().flat_map(Topic::parts).collect();
     let fits = |(topic, limit): &(Topic<'_>, Constraint)| {
         let of_each = topic

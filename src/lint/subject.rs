@@ -8,7 +8,7 @@ use policyd_fact_table::template::{self, TemplatePart};
 use policyd_fact_table::types::Names;
 use policyd_harness::Harness;
 use policyd_policy::load::{self, Pack};
-use policyd_policy::review::Reviewed;
+use policyd_policy::review::ReviewedPolicy;
 use policyd_policy::shapes::{self, FileShape};
 use policyd_policy::{Policy, builtin, records};
 use policyd_yaml::check;
@@ -24,9 +24,9 @@ pub struct Subject<'a> {
     /// The files of the pack.
     pub pack: &'a Pack,
     /// The pack as loaded.
-    pub reviewed: &'a Reviewed,
+    pub reviewed: &'a ReviewedPolicy,
     /// Entries of the pack's own lists and maps.
-    pub entries: Vec<Entry<'a>>,
+    pub entries: Vec<PackEntry<'a>>,
     /// Expressions of the pack's own files.
     pub sites: Vec<Site<'a>>,
     /// Every scalar of the pack's own files that has a meaning.
@@ -49,7 +49,7 @@ pub struct Subject<'a> {
 
 /// One entry: a consideration, a checker, a probe…
 #[derive(Debug, Clone, Copy)]
-pub struct Entry<'a> {
+pub struct PackEntry<'a> {
     /// File of the pack it is in.
     pub file: &'static str,
     /// Id of the entry.
@@ -60,7 +60,7 @@ pub struct Entry<'a> {
     sites: (usize, usize),
 }
 
-impl<'a> Entry<'a> {
+impl<'a> PackEntry<'a> {
     /// Its id as text.
     pub fn name(&self) -> &'a str {
         self.id.text().unwrap_or_default()
@@ -100,7 +100,7 @@ fn record_of(file: &str, section: &str) -> Option<&'static Names> {
 impl<'a> Subject<'a> {
     /// A pack that was loaded, as lint sees it.
     #[must_use]
-    pub fn new(pack: &'a Pack, reviewed: &'a Reviewed, now: Timestamp) -> Self {
+    pub fn new(pack: &'a Pack, reviewed: &'a ReviewedPolicy, now: Timestamp) -> Self {
         let mut subject = Self {
             pack,
             reviewed,
@@ -192,7 +192,7 @@ impl<'a> Subject<'a> {
             let record = at.record.or_else(|| self.reviewed.records.get(&own));
             self.walk(SiteLocation { entry: Some(number), record, ..at }, one, node);
             let sites = (before, self.sites.len());
-            self.entries.push(Entry { file: at.file, id, node, sites });
+            self.entries.push(PackEntry { file: at.file, id, node, sites });
         }
     }
 
@@ -303,29 +303,29 @@ impl<'a> Subject<'a> {
     }
 
     /// The expressions of an entry.
-    pub fn sites_of(&self, entry: &Entry<'a>) -> &[Site<'a>] {
+    pub fn sites_of(&self, entry: &PackEntry<'a>) -> &[Site<'a>] {
         self.sites.get(entry.sites.0..entry.sites.1).unwrap_or_default()
     }
 
     /// The expression that is the value of a key of an entry.
-    pub fn site(&self, entry: &Entry<'a>, key: &str) -> Option<&Site<'a>> {
+    pub fn site(&self, entry: &PackEntry<'a>, key: &str) -> Option<&Site<'a>> {
         self.site_of(Some(entry), entry.node.get(key)?)
     }
 
     /// The expression that a value is, of an entry or of what belongs to none.
-    pub fn site_of(&self, entry: Option<&Entry<'a>>, value: &Node) -> Option<&Site<'a>> {
+    pub fn site_of(&self, entry: Option<&PackEntry<'a>>, value: &Node) -> Option<&Site<'a>> {
         let sites = entry.map_or(self.sites.as_slice(), |it| self.sites_of(it));
         sites.iter().find(|it| std::ptr::eq(it.node, value))
     }
 
     /// The entries of one file.
-    pub fn of<'s>(&'s self, file: &'s str) -> impl Iterator<Item = &'s Entry<'a>> {
+    pub fn of<'s>(&'s self, file: &'s str) -> impl Iterator<Item = &'s PackEntry<'a>> {
         self.entries.iter().filter(move |it| it.file == file)
     }
 
     /// The entry a site belongs to.
     #[must_use]
-    pub fn entry_of(&self, site: &Site<'a>) -> Option<&Entry<'a>> {
+    pub fn entry_of(&self, site: &Site<'a>) -> Option<&PackEntry<'a>> {
         self.entries.get(site.entry?)
     }
 
@@ -337,7 +337,7 @@ impl<'a> Subject<'a> {
 
     /// Whether the loader found an error anywhere in an entry: what else is odd about it may follow from that.
     #[must_use]
-    pub fn is_broken(&self, entry: &Entry<'_>) -> bool {
+    pub fn is_broken(&self, entry: &PackEntry<'_>) -> bool {
         self.has_error_in(&entry.node.span, || entry.node.span.clone())
     }
 
@@ -352,21 +352,21 @@ impl<'a> Subject<'a> {
 
     /// The entry of a pack below that this one changes.
     #[must_use]
-    pub fn inherited(&self, entry: &Entry<'_>) -> Option<&'a Node> {
+    pub fn inherited(&self, entry: &PackEntry<'_>) -> Option<&'a Node> {
         self.reviewed.inherited.get(&(entry.file, entry.name().to_owned())).map(AsRef::as_ref)
     }
 
     /// What an entry says under a key, or the one that it changes.
     #[must_use]
-    pub fn said(&self, entry: &Entry<'a>, key: &str) -> Option<&'a Node> {
+    pub fn said(&self, entry: &PackEntry<'a>, key: &str) -> Option<&'a Node> {
         let said = entry.node.get(key).or_else(|| self.inherited(entry)?.get(key));
         said.filter(|it| !it.is_null())
     }
 
     /// The innermost entry that holds a place.
     #[must_use]
-    pub fn entry_at(&self, span: &Span) -> Option<&Entry<'a>> {
-        let holds = |it: &&Entry<'a>| {
+    pub fn entry_at(&self, span: &Span) -> Option<&PackEntry<'a>> {
+        let holds = |it: &&PackEntry<'a>| {
             let whole = it.id.span.start.min(it.node.span.start)..it.node.span.end;
             it.id.span.source == span.source && whole.contains(&span.start)
         };

@@ -11,8 +11,8 @@ use policyd_app::cases::suite::Suite;
 use policyd_app::cases::{CaseRequest, run_suite};
 use policyd_app::overview::ProjectScope;
 use policyd_app::packs::places;
-use policyd_app::replay::Task;
-use policyd_app::replay::sessions::{self, Found, Session};
+use policyd_app::replay::ReplayTask;
+use policyd_app::replay::sessions::{self, FoundSessions, ReplaySession};
 use policyd_app::sessions::log_reader::{LogQuery, LogReader, ProjectLine};
 use policyd_app::sessions::recordings;
 use policyd_app::workspace::project;
@@ -128,7 +128,7 @@ impl SlowWorker<'_> {
         let Some(recordings) = &job.recordings else { return };
         let oldest = self.oldest();
         let sessions = self.sessions(recordings, oldest);
-        let task = Task {
+        let task = ReplayTask {
             world: self.world,
             policy,
             other: None,
@@ -141,12 +141,12 @@ impl SlowWorker<'_> {
         let (all, mut done) = (sessions.len(), 0);
         let mut sessions = sessions.into_iter();
         loop {
-            let batch: Vec<Session> = sessions.by_ref().take(BATCH).collect();
+            let batch: Vec<ReplaySession> = sessions.by_ref().take(BATCH).collect();
             if batch.is_empty() {
                 break;
             }
             done += batch.len();
-            let found = Found { sessions: batch, unreadable: Vec::new() };
+            let found = FoundSessions { sessions: batch, unreadable: Vec::new() };
             // One thread: the others answer the user.
             whole.merge(task.replay(found, 1, &|_| ()));
             let token = job.token.clone();
@@ -161,7 +161,7 @@ impl SlowWorker<'_> {
         let _sent = results.send(JobResult::Slow(SlowResult::Replay { folder, key, counts }));
     }
 
-    fn sessions(&self, recordings: &[String], oldest: Timestamp) -> Vec<Session> {
+    fn sessions(&self, recordings: &[String], oldest: Timestamp) -> Vec<ReplaySession> {
         let own = || recordings::directories(self.world).into_iter().map(|it| it.path);
         let paths: Vec<PathBuf> = match recordings {
             [] => own().filter(|it| self.world.stat(it).is_ok()).collect(),

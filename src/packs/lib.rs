@@ -33,7 +33,7 @@ use folder::{Folder, holds_policies};
 use policyd_fact_table::types::Names;
 use policyd_policy::load::{self, Loaded, Pack};
 use policyd_policy::remote::RemotePack;
-use policyd_policy::review::{Base, Reviewed};
+use policyd_policy::review::{Base, ReviewedPolicy};
 use policyd_policy::{Policy, builtin};
 use policyd_record::pack_layer::{PackLayer, PackLayers};
 use policyd_store::configuration::{Configuration, ConfigurationOwner, Pins};
@@ -509,7 +509,7 @@ fn problems(broken: &InvalidPack) -> Vec<String> {
 
 /// The names that the expressions of a found pack may use.
 pub fn names(found: &Found) -> Arc<Names> {
-    Reviewed::new(&found.pack(), &Base::new(&builtin::pack())).names
+    ReviewedPolicy::new(&found.pack(), &Base::new(&builtin::pack())).names
 }
 
 /// The built-in pack, for events that must not be forgotten because another one is broken.

@@ -9,10 +9,10 @@ use super::SourceLocation;
 use super::builder::{Builder, place};
 use super::field_value::{FieldValue, words};
 use super::fields::{DESCRIPTION, OVERRIDE, TEXTS};
-use super::layers::Entry;
+use super::layers::LayerEntry;
 use super::record::{Conversion, record, words};
 use policyd_facts::glob::{specificity, word_matches};
-use policyd_state::breaker::{BreakerSettings, Mode, OnPermanent, Window};
+use policyd_state::breaker::{BreakerMode, BreakerSettings, OnPermanent, Window};
 use policyd_yaml::node::Node;
 use policyd_yaml::shape::Kind;
 
@@ -25,12 +25,12 @@ pub struct Route {
     /// Id, unique in `routes.yaml`.
     pub id: String,
     /// The tiers; the first one whose breaker permits a call is taken.
-    pub tiers: Vec<Tier>,
+    pub tiers: Vec<LoadTier>,
 }
 
 /// One tier of a fallback chain.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Tier {
+pub struct LoadTier {
     /// Name that `policyd breaker route` prints.
     pub name: String,
     /// Name of its circuit breaker.
@@ -40,7 +40,7 @@ pub struct Tier {
 }
 
 words! {
-    Mode { Enforce = "enforce", Observe = "observe", Off = "off" }
+    BreakerMode { Enforce = "enforce", Observe = "observe", Off = "off" }
     OnPermanent { Open = "open", Note = "note" }
 }
 
@@ -71,8 +71,8 @@ const FACTOR: Conversion<u32> = Conversion {
 
 record! {
     /// An entry of `breakers.yaml`. Its key is a glob over names of breakers.
-    pub(super) const BREAKER: Record<BreakerSettings> = {
-        mode: words::<Mode>() => mode,
+    pub(super) const BREAKER: RecordType<BreakerSettings> = {
+        mode: words::<BreakerMode>() => mode,
             "Whether it rejects calls (`enforce`), only tells which ones it would (`observe`), \
              or admits all and records nothing (`off`).";
         threshold [also_known_as(&["failure_threshold", "max_failures", "failureThreshold"])]:
@@ -120,14 +120,14 @@ record! {
         use OVERRIDE;
     }
 
-    const TIER: Record<Tier> = {
+    const TIER: RecordType<LoadTier> = {
         name [mandatory()]: Kind::Text => name, "Its name, as it is answered.";
         breaker: Kind::Text => breaker, "Name of its circuit breaker; `<id>/<name>` by default.";
         models: TEXTS => models, "Models of the provider, the preferred one first.";
     }
 
     /// An entry of `routes.yaml`.
-    pub(super) const ROUTE: Record<Route> = {
+    pub(super) const ROUTE: RecordType<Route> = {
         id [mandatory()]: Kind::Text => id, "Its name.";
         tiers: TIER.list => tiers by TIER.items,
             "What is tried, in this order: the first whose breaker admits a call is taken.";
@@ -137,8 +137,8 @@ record! {
 }
 
 /// Entries from the least specific glob to the most specific one.
-fn by_specificity(entries: &[Arc<Entry>]) -> Vec<&Entry> {
-    let mut entries: Vec<&Entry> = entries.iter().map(AsRef::as_ref).collect();
+fn by_specificity(entries: &[Arc<LayerEntry>]) -> Vec<&LayerEntry> {
+    let mut entries: Vec<&LayerEntry> = entries.iter().map(AsRef::as_ref).collect();
     entries.sort_by_key(|entry| specificity(&entry.id));
     entries
 }
@@ -149,7 +149,9 @@ fn inherited<'k, T>(known: &'k [(String, T)], glob: &str) -> Option<&'k T> {
 }
 
 /// Returns where the settings of each glob are written, including the inherited ones.
-pub(super) fn origins(entries: &[Arc<Entry>]) -> Vec<(String, BTreeMap<String, SourceLocation>)> {
+pub(super) fn origins(
+    entries: &[Arc<LayerEntry>],
+) -> Vec<(String, BTreeMap<String, SourceLocation>)> {
     let mut known: Vec<(String, BTreeMap<String, SourceLocation>)> = Vec::new();
     for entry in by_specificity(entries) {
         let mut places = inherited(&known, &entry.id).cloned().unwrap_or_default();
@@ -174,7 +176,10 @@ fn percent(factor: f64) -> u32 {
 impl Builder<'_> {
     /// Builds the settings of each glob over names of breakers. An entry inherits missing settings from the most
     /// specific other glob that matches its own glob, and finally the defaults.
-    pub(super) fn breakers(&mut self, entries: &[Arc<Entry>]) -> Vec<(String, BreakerSettings)> {
+    pub(super) fn breakers(
+        &mut self,
+        entries: &[Arc<LayerEntry>],
+    ) -> Vec<(String, BreakerSettings)> {
         let mut known: Vec<(String, BreakerSettings)> = Vec::new();
         for entry in by_specificity(entries) {
             let base = inherited(&known, &entry.id).cloned().unwrap_or_default();
@@ -183,7 +188,7 @@ impl Builder<'_> {
         known
     }
 
-    fn breaker(&mut self, entry: &Entry, base: BreakerSettings) -> BreakerSettings {
+    fn breaker(&mut self, entry: &LayerEntry, base: BreakerSettings) -> BreakerSettings {
         let mut settings = base;
         if entry.get("threshold").is_some() {
             // A number of failures replaces an inherited failure rate.
@@ -197,7 +202,7 @@ impl Builder<'_> {
         settings
     }
 
-    pub(super) fn route(&mut self, entry: &Entry) -> Option<Route> {
+    pub(super) fn route(&mut self, entry: &LayerEntry) -> Option<Route> {
         let mut route = ROUTE.read(&entry.map(), self);
         if route.tiers.is_empty() {
             self.missing(entry, "tiers", "a chain says what is tried, one after the other");

@@ -8,7 +8,7 @@ use super::considerations::{CheckerCache, Checkers};
 use super::context::{self, ContextFile};
 use super::exemptions::Exemption;
 use super::guards::{Guard, Guards};
-use super::layers::{self, Entry, Layers, wanted};
+use super::layers::{self, LayerEntry, Layers, wanted};
 use super::rationalizations::Rationalizations;
 use super::resilience::{DeadLetter, Escalation, Reaction};
 use super::run::RunPolicy;
@@ -189,8 +189,9 @@ fn names(layers: &Layers, base: Option<&Foundation>, vocabulary: &Arc<Vocabulary
     if let Some(base) = base.filter(|_| !layers.owns(&files)) {
         return Arc::clone(&base.names);
     }
-    let ids =
-        |entries: &[Arc<Entry>]| entries.iter().map(|it| it.id.clone()).collect::<BTreeSet<_>>();
+    let ids = |entries: &[Arc<LayerEntry>]| {
+        entries.iter().map(|it| it.id.clone()).collect::<BTreeSet<_>>()
+    };
     Arc::new(Names {
         command_kinds: vocabulary.lens.commands.iter().map(|it| it.name.clone()).collect(),
         file_kinds: vocabulary.lens.files.iter().map(|it| it.name.clone()).collect(),

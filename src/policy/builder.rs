@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::layers::Entry;
+use super::layers::LayerEntry;
 use super::{Choice, Expression, SourceLocation, builtin};
 use policyd_fact_table::check::{self, Typed};
 use policyd_fact_table::pattern::check_regex;
@@ -251,14 +251,14 @@ impl Builder<'_> {
 
     /// Complains about a key that is not there, unless a merge key may have brought it or another key
     /// is a slip of it: those are findings of their own.
-    pub(super) fn missing(&mut self, entry: &Entry, key: &str, why: &str) {
+    pub(super) fn missing(&mut self, entry: &LayerEntry, key: &str, why: &str) {
         self.missing_one_of(entry, [key], why);
     }
 
     /// Reports the first of some keys like [`missing`](Self::missing), if one of the keys is enough.
     pub(super) fn missing_one_of<const N: usize>(
         &mut self,
-        entry: &Entry,
+        entry: &LayerEntry,
         keys: [&str; N],
         why: &str,
     ) {

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::builder::{Builder, place};
 use super::field_value::words;
 use super::fields::{CHOICES, DESCRIPTION, EVIDENCE, FORMERLY, ID, OVERRIDE, TEXTS, enabled};
-use super::layers::{Entries, Entry};
+use super::layers::{Entries, LayerEntry};
 use super::record::{EXPIRES, record, words};
 use super::{Choice, Expression, OnError, SessionType, SourceLocation};
 use policyd_fact_table::source::{FactSource, FactSources};
@@ -157,7 +157,7 @@ pub(super) struct CheckKeys {
 
 record! {
     /// An entry of `considerations.yaml`, a superset of amplihack's format.
-    pub(super) const CONSIDERATION: Record<CheckKeys> = {
+    pub(super) const CONSIDERATION: RecordType<CheckKeys> = {
         use ID;
         use FORMERLY;
         category [needed()]: Kind::Text => category, "Heading it is shown under.";
@@ -187,7 +187,7 @@ record! {
     }
 
     /// An entry of `checkers.yaml`.
-    pub(super) const CHECKER: Record<CheckBody> = {
+    pub(super) const CHECKER: RecordType<CheckBody> = {
         use CHECK_WHEN;
         use SATISFIED => satisfied;
         use BLOCKING => blocking;
@@ -198,7 +198,7 @@ record! {
     }
 
     /// An entry of `session_types.yaml`.
-    pub(super) const SESSION_TYPE: Record<SessionType> = {
+    pub(super) const SESSION_TYPE: RecordType<SessionType> = {
         id [mandatory()]: Kind::Text => id, "Name of the type.";
         when [needed()]: Kind::Expression => when, "Holds where a session is of this type.";
         use DESCRIPTION;
@@ -258,7 +258,7 @@ pub fn applicable_types(said: Option<&Node>) -> Vec<&str> {
 }
 
 impl Builder<'_> {
-    pub(super) fn session_type(&mut self, entry: &Entry) -> Option<SessionType> {
+    pub(super) fn session_type(&mut self, entry: &LayerEntry) -> Option<SessionType> {
         if entry.get("when").is_none() {
             self.missing(entry, "when", "a session type says which sessions are of it");
             return None;
@@ -266,7 +266,7 @@ impl Builder<'_> {
         Some(SESSION_TYPE.read(&entry.map(), self))
     }
 
-    pub(super) fn checker(&mut self, entry: &Entry) -> Option<CheckDefinition> {
+    pub(super) fn checker(&mut self, entry: &LayerEntry) -> Option<CheckDefinition> {
         if entry.get("satisfied").is_none() {
             self.missing(entry, "satisfied", "a checker says when it is satisfied");
             return None;
@@ -280,7 +280,7 @@ impl Builder<'_> {
 
     pub(super) fn consideration(
         &mut self,
-        entry: &Entry,
+        entry: &LayerEntry,
         checkers: &Checkers<'_>,
     ) -> Option<Check> {
         self.must_have(entry, &CONSIDERATION, "every consideration has it");
@@ -318,7 +318,7 @@ impl Builder<'_> {
     }
 
     /// Returns the check that an entry states, or the named one.
-    fn check(&mut self, entry: &Entry, checkers: &Checkers<'_>) -> Option<CheckDefinition> {
+    fn check(&mut self, entry: &LayerEntry, checkers: &Checkers<'_>) -> Option<CheckDefinition> {
         if entry.get("satisfied").is_some() {
             // `when` of the entry is the condition of the consideration.
             let check = self.checker(entry)?;
@@ -341,7 +341,7 @@ impl Builder<'_> {
     }
 
     /// Returns a named checker with the keys that an entry changes.
-    fn overlaid(&mut self, check: CheckDefinition, entry: &Entry) -> CheckDefinition {
+    fn overlaid(&mut self, check: CheckDefinition, entry: &LayerEntry) -> CheckDefinition {
         self.uses.clear();
         let (mut body, mut uses) = (check.body.into_inner(), check.uses.into_inner());
         (CHECKER.fill)(&mut body, &entry.map(), self);
@@ -349,7 +349,7 @@ impl Builder<'_> {
         CheckDefinition { body: body.into(), uses: uses.into(), ..check }
     }
 
-    fn session_types(&mut self, entry: &Entry) -> Vec<String> {
+    fn session_types(&mut self, entry: &LayerEntry) -> Vec<String> {
         let node = entry.get("applicable_session_types");
         let items = node.and_then(Node::items).unwrap_or_default();
         let names = Arc::clone(&self.names);
@@ -363,7 +363,7 @@ impl Builder<'_> {
         applicable_types(node).into_iter().map(str::to_owned).collect()
     }
 
-    fn events(&mut self, entry: &Entry) -> Vec<EventKind> {
+    fn events(&mut self, entry: &LayerEntry) -> Vec<EventKind> {
         let node = entry.get("on");
         let mut events = Vec::new();
         for item in node.and_then(Node::items).unwrap_or_default() {

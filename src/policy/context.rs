@@ -155,7 +155,7 @@ impl ModelKeys {
 }
 
 record! {
-    const MODEL: Record<ModelKeys> = {
+    const MODEL: RecordType<ModelKeys> = {
         window: TOKENS => window, "Tokens it can hold.";
         input: PRICE => input, "US dollars for a million tokens of input.";
         output: PRICE => output, "US dollars for a million tokens of output.";
@@ -164,7 +164,7 @@ record! {
         cache_write: PRICE => cache_write, "The same written to it; 1.25 of the input by default.";
     }
 
-    const TIER: Record<TierEntry> = {
+    const TIER: RecordType<TierEntry> = {
         use ID => id;
         at [needed()]: Kind::Number { min: 0.0, max: 1000.0 } => at,
             "Percentage from which on it is reached.";
@@ -174,13 +174,13 @@ record! {
         use OVERRIDE;
     }
 
-    const SUMMARY: Record<ContextFile> = {
+    const SUMMARY: RecordType<ContextFile> = {
         inject: Kind::List(&Kind::Choice(SOURCES)) => rules.inject,
             "Beginnings of a session that receive the summary of the previous session.";
         max_age: Kind::Duration => rules.summary_max_age, "Older summaries are not delivered.";
     }
 
-    pub(super) const CONTEXT: Record<ContextFile> = {
+    pub(super) const CONTEXT: RecordType<ContextFile> = {
         window: TOKENS => rules.window,
             "Tokens that a model can hold of which nothing else is said.";
         variants: Kind::Map(&TOKENS),

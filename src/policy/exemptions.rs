@@ -48,7 +48,7 @@ impl Exemption {
 
 record! {
     /// An entry of `exemptions.yaml`.
-    pub(super) const EXEMPTION: Record<Exemption> = {
+    pub(super) const EXEMPTION: RecordType<Exemption> = {
         use ID => id;
         use DESCRIPTION;
         use WHEN => when;

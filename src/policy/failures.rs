@@ -221,7 +221,7 @@ words! {
 }
 
 record! {
-    const RETRY: Record<Retry> = {
+    const RETRY: RecordType<Retry> = {
         max: Kind::Int { min: 0, max: 1000 } => max, "Times it is made again at most.";
         initial: Kind::Duration => initial, "Wait before the first.";
         multiplier: Kind::Number { min: 1.0, max: 100.0 } => multiplier, "How each wait grows.";
@@ -250,7 +250,7 @@ fn raise_cap(retry: &mut Retry, cap: Option<&Node>) {
 }
 
 record! {
-    const CLASS: Record<Class> = {
+    const CLASS: RecordType<Class> = {
         id [mandatory()]: Kind::Text => id, "Its name.";
         errors: TEXTS => errors, "Names by which hooks and programs tell it.";
         regexes: REGEX_LIST => regexes by REGEXES,
@@ -266,14 +266,14 @@ record! {
         use OVERRIDE;
     }
 
-    const LABEL: Record<Label> = {
+    const LABEL: RecordType<Label> = {
         label [mandatory()]: Kind::Text => name, "What the other program calls it.";
         classes [mandatory()]: TEXTS => classes, "Ids of the classes with this label.";
         retry: RETRY.map => retry by OPTIONAL_RETRY_MAP,
             "When that program tries again; as the class says, else.";
     }
 
-    const WAITS: Record<Failures> = {
+    const WAITS: RecordType<Failures> = {
         longest: Kind::Duration => waits.max_retry_after,
             "Longest wait that a server's words are followed for.";
         margin: Kind::Duration => waits.reset_margin, "Waited beyond the time at which a limit is reset.";
@@ -283,7 +283,7 @@ record! {
         most: Kind::Duration => waits.max_delay, "Longest wait by requests per minute.";
     }
 
-    const PAUSE: Record<Failures> = {
+    const PAUSE: RecordType<Failures> = {
         after: COUNT => pause.after, "Failures of one class in a row.";
         initial: Kind::Duration => pause.retry.initial, "The first pause.";
         multiplier: Kind::Number { min: 1.0, max: 100.0 } => pause.retry.multiplier,
@@ -291,7 +291,7 @@ record! {
         cap: Kind::Duration => pause.retry.cap, "Longest pause.";
     }
 
-    const RECOVERY: Record<Failures> = {
+    const RECOVERY: RecordType<Failures> = {
         attempts: COUNT => recovery.attempts, "Attempts at one failure.";
         time: Kind::Duration => recovery.time, "Time spent on one failure.";
         cost: Kind::Number { min: 0.0, max: 1e9 } => recovery.cost,
@@ -302,23 +302,23 @@ record! {
             "A program that failed with fewer lines of output crashed.";
     }
 
-    const LADDER: Record<Failures> = {
+    const LADDER: RecordType<Failures> = {
         escalate: COUNT => ladder.escalate, "Failures in a row that are passed on.";
         pause: COUNT => ladder.pause, "Failures in a row that pause the loop.";
     }
 
-    const UNCERTAINTY: Record<Failures> = {
+    const UNCERTAINTY: RecordType<Failures> = {
         signs: FEW => uncertainty.signs, "Signs that must hold at once.";
         rounds: FEW => uncertainty.rounds, "Rounds in a row they must hold.";
         ring: Kind::Int { min: 2, max: 100 } => uncertainty.ring,
             "Diffs remembered to see them come back.";
     }
 
-    const CLAIMS: Record<Failures> = {
+    const CLAIMS: RecordType<Failures> = {
         silence: Kind::Duration => claims.silence, "Longest silence of a worker that is alive.";
     }
 
-    pub(super) const FAILURES: Record<Failures> = {
+    pub(super) const FAILURES: RecordType<Failures> = {
         classes: CLASS.list, "Classes, the first match wins.";
         unrecognized: Kind::Text => unrecognized, "Class of a failure that no class matches.";
         lines: Kind::Int { min: 1, max: 100_000 } => lines,

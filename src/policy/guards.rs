@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::builder::{Builder, place};
 use super::field_value::{FieldValue, Word, words};
 use super::fields::{DESCRIPTION, ENABLED, FORMERLY, ID, OVERRIDE, TEXTS};
-use super::layers::{Entry, GUARD_FILES, Layers, wanted};
+use super::layers::{GUARD_FILES, LayerEntry, Layers, wanted};
 use super::record::{Conversion, EXPIRES, TEMPLATE, TEMPLATES, record};
 use super::{Expression, Mode, SourceLocation};
 use policyd_fact_table::ast::{Expr, ExprKind};
@@ -277,7 +277,7 @@ const UNATTENDED: Conversion<Option<GuardAction>> =
 
 record! {
     /// An entry of a file of guards.
-    pub(super) const GUARD: Record<GuardKeys> = {
+    pub(super) const GUARD: RecordType<GuardKeys> = {
         use ID;
         use FORMERLY;
         use DESCRIPTION => description;
@@ -349,7 +349,7 @@ impl Builder<'_> {
         rules
     }
 
-    fn guard(&mut self, entry: &Entry) -> Option<Guard> {
+    fn guard(&mut self, entry: &LayerEntry) -> Option<Guard> {
         let on = self.guarded_events(entry);
         self.uses.clear();
         if entry.get("commands").and_then(Node::items).is_none_or(<[Node]>::is_empty) {
@@ -396,7 +396,7 @@ impl Builder<'_> {
     }
 
     /// Returns what a guard does. A guard that changes the input of a tool allows the call.
-    fn verb(&mut self, entry: &Entry, keys: &GuardKeys) -> Option<GuardAction> {
+    fn verb(&mut self, entry: &LayerEntry, keys: &GuardKeys) -> Option<GuardAction> {
         if entry.get("decision").is_some() {
             return keys.verb;
         }
@@ -408,7 +408,12 @@ impl Builder<'_> {
     }
 
     /// Reports a decision or a changed input that no client supports at an event of the guard.
-    fn report_unsupported(&mut self, entry: &Entry, verb: Option<GuardAction>, on: &[EventKind]) {
+    fn report_unsupported(
+        &mut self,
+        entry: &LayerEntry,
+        verb: Option<GuardAction>,
+        on: &[EventKind],
+    ) {
         for &event in on {
             let is_supported = verb.is_none_or(|verb| takes(event, ability(verb)));
             if let Some(node) = entry.get("decision").filter(|_| !is_supported) {
@@ -436,7 +441,7 @@ impl Builder<'_> {
         self.diagnostics.push(found.with_help(help));
     }
 
-    fn guarded_events(&mut self, entry: &Entry) -> Vec<EventKind> {
+    fn guarded_events(&mut self, entry: &LayerEntry) -> Vec<EventKind> {
         let Some(node) = entry.get("on") else { return vec![EventKind::PreToolUse] };
         let mut events = Vec::new();
         for item in node.items().unwrap_or_default() {

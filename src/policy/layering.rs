@@ -6,7 +6,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::layers::{Entries, Entry, Layers, Section, Tops, former_ids, is_amplihacks, list_name};
+use super::layers::{
+    Entries, LayerEntry, Layers, SectionKey, Tops, former_ids, is_amplihacks, list_name,
+};
 use super::parse::{Files, read_files};
 use super::remote;
 use super::shapes::{self, FileShape};
@@ -19,7 +21,7 @@ use policyd_yaml::{Diagnostic, Source, suggest};
 
 /// Lists of which the first true entry decides, and the last inherited entry is always true. Entries of a pack are
 /// therefore put before the inherited ones.
-const FIRST_DECIDES: [Section; 3] =
+const FIRST_DECIDES: [SectionKey; 3] =
     [("session_types.yaml", ""), ("failures.yaml", "classes"), ("signals.yaml", "drift")];
 
 /// How entries of a list are identified.
@@ -63,7 +65,7 @@ pub(super) fn below(files: &[(String, Arc<Source>)]) -> Layers {
             read.unwrap_or_else(|| Node::nothing(&source))
         }))
     };
-    let (mut tops, mut parts) = (BTreeMap::new(), BTreeMap::<Section, Vec<ListFile>>::new());
+    let (mut tops, mut parts) = (BTreeMap::new(), BTreeMap::<SectionKey, Vec<ListFile>>::new());
     for shape in shapes::FILES {
         let Some(file) = unread(shape.file) else { continue };
         if let Some(identity) = identity(shape) {
@@ -99,7 +101,7 @@ pub(super) fn add(
     let own = nodes.iter().filter(|(_, node)| !remote::is_inherited(&node.span.source));
     layers.own_files.extend(own.map(|(file, _)| *file));
     let (tops, lists) = (Arc::make_mut(&mut layers.tops), Arc::make_mut(&mut layers.lists));
-    let mut own = BTreeMap::<Section, Vec<Identified<'_>>>::new();
+    let mut own = BTreeMap::<SectionKey, Vec<Identified<'_>>>::new();
     for shape in shapes::FILES {
         let Some(node) = nodes.get(shape.file) else { continue };
         if let Some(identity) = identity(shape) {
@@ -162,7 +164,7 @@ struct EntryIndex {
 impl EntryIndex {
     /// Returns the places of a list whose entries beyond a number are not inherited. Of two entries with one id, the
     /// first counts.
-    fn of(entries: &[Arc<Entry>], inherited: usize) -> Self {
+    fn of(entries: &[Arc<LayerEntry>], inherited: usize) -> Self {
         let (mut ids, mut former) = (BTreeMap::new(), BTreeMap::new());
         for (at, entry) in entries.iter().enumerate() {
             ids.entry(entry.id.clone()).or_insert(at);
@@ -208,7 +210,7 @@ fn layer(
                     continue;
                 }
                 index.ids.insert(id.to_owned(), into.len());
-                into.push(Arc::new(Entry::new(id, node)));
+                into.push(Arc::new(LayerEntry::new(id, node)));
             }
             Some((at, entry))
                 if at < inherited
@@ -248,7 +250,7 @@ fn layer(
 }
 
 /// Reports an earlier id that is also the id, or an earlier id, of another entry.
-fn taken_id(id: &str, node: &Node, entries: &[Arc<Entry>]) -> Option<Diagnostic> {
+fn taken_id(id: &str, node: &Node, entries: &[Arc<LayerEntry>]) -> Option<Diagnostic> {
     let is_current = entries.iter().any(|it| it.id == id);
     let is_taken = is_current || entries.iter().filter(|it| it.is_named(id)).count() > 1;
     is_taken.then(|| {
@@ -263,7 +265,7 @@ fn too_long(name: &Node) -> Diagnostic {
     Diagnostic::error("limit-exceeded", name.span.clone(), message).with_help("shorten the id")
 }
 
-fn nothing_to_override(id: &str, name: &Node, known: &[Arc<Entry>]) -> Diagnostic {
+fn nothing_to_override(id: &str, name: &Node, known: &[Arc<LayerEntry>]) -> Diagnostic {
     if let Some(example) = policyd_book::example_with(id) {
         // The entry moved there. The rest of the pack stays valid.
         let name_of = example.name;

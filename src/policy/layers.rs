@@ -14,7 +14,7 @@ use policyd_yaml::node::Node;
 
 /// An entry of a list, as several packs write it, the topmost pack first.
 #[derive(Debug, Clone)]
-pub(super) struct Entry {
+pub(super) struct LayerEntry {
     pub(super) id: String,
     /// Earlier ids.
     pub(super) formerly: Vec<String>,
@@ -22,7 +22,7 @@ pub(super) struct Entry {
     is_own: bool,
 }
 
-impl Entry {
+impl LayerEntry {
     pub(super) fn new(id: &str, node: &Node) -> Self {
         let (id, formerly) = (id.to_owned(), Vec::new());
         let mut entry = Self { id, formerly, layers: Vec::with_capacity(1), is_own: false };
@@ -76,21 +76,21 @@ impl Entry {
 }
 
 /// All entries, or those that a pack above the built-in one puts over it.
-pub(super) fn wanted(entries: &Entries, own_only: bool) -> impl Iterator<Item = &Entry> {
+pub(super) fn wanted(entries: &Entries, own_only: bool) -> impl Iterator<Item = &LayerEntry> {
     // Entries that are not built yet belong to inherited packs.
     let entries = if own_only { entries.made() } else { Some(&**entries) };
     let entries = entries.into_iter().flatten().map(AsRef::as_ref);
-    entries.filter(move |it: &&Entry| !own_only || it.is_own())
+    entries.filter(move |it: &&LayerEntry| !own_only || it.is_own())
 }
 
 /// The entries of a list. Packs share the list and its entries until one of them changes an entry.
-pub(super) type Entries = Shared<Vec<Arc<Entry>>>;
+pub(super) type Entries = Shared<Vec<Arc<LayerEntry>>>;
 
 /// A file as several packs write it, the topmost pack first.
 pub(super) type Tops = Vec<Shared<Node>>;
 
 /// The file and the key of a list of entries. The key is empty if the file is the list.
-pub(super) type Section = (&'static str, &'static str);
+pub(super) type SectionKey = (&'static str, &'static str);
 
 /// All files of a pack and of the packs below it.
 #[derive(Debug, Clone, Default)]
@@ -98,7 +98,7 @@ pub(super) struct Layers {
     /// Files with settings.
     pub(super) tops: Arc<BTreeMap<&'static str, Tops>>,
     /// Lists of entries. The files of guards are one list.
-    pub(super) lists: Arc<BTreeMap<Section, Entries>>,
+    pub(super) lists: Arc<BTreeMap<SectionKey, Entries>>,
     /// Files of packs above the built-in one.
     pub(super) own_files: BTreeSet<&'static str>,
     /// Whether a vocabulary is invalid, so that names can be missing.

@@ -53,7 +53,7 @@ use serde::{Deserialize, Serialize};
 
 use self::context::ContextRules;
 use self::rationalizations::Rationalizations;
-pub use breakers::{Route, Tier};
+pub use breakers::{LoadTier, Route};
 pub use considerations::{Check, CheckBody, CheckDefinition, Mode, Severity};
 pub use expression::{Choice, Expression, MessageChoice, SourceLocation};
 use guards::{Guard, Guards};
@@ -259,8 +259,8 @@ impl Policy {
     /// Returns the first tier of a fallback chain that contains a model: the name of one of its models is in the
     /// model's name.
     #[must_use]
-    pub fn tier_of(&self, model: &str) -> Option<&Tier> {
-        let has = |it: &&Tier| it.models.iter().any(|name| model.contains(name.as_str()));
+    pub fn tier_of(&self, model: &str) -> Option<&LoadTier> {
+        let has = |it: &&LoadTier| it.models.iter().any(|name| model.contains(name.as_str()));
         self.routes.iter().flat_map(|it| &it.tiers).find(has)
     }
 

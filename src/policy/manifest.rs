@@ -191,7 +191,7 @@ const MODE: Conversion<Option<EnforcementMode>> =
     Conversion::reading(|node, _| EnforcementMode::from_node(node).map(Some));
 
 record! {
-    const GUARD: Record<ManifestSettings> = {
+    const GUARD: RecordType<ManifestSettings> = {
         max_consecutive_blocks: COUNT => guard.max_consecutive_blocks,
             "Blocks of one episode before the agent is released.";
         warn_from: COUNT => guard.warn_from, "Blocks from which the agent is warned.";
@@ -201,7 +201,7 @@ record! {
             "Blocks in a row without a tool.";
     }
 
-    const DURABILITY: Record<ManifestSettings> = {
+    const DURABILITY: RecordType<ManifestSettings> = {
         fsync: Kind::Bool => durability.fsync, "Force state to the disk.";
         verify: Kind::Bool => durability.verify, "Read state back and compare.";
         attempts: Kind::Int { min: 1, max: 20 } => durability.attempts,
@@ -212,18 +212,18 @@ record! {
             "Longest wait for the lock of a session; without it nothing is blocked.";
     }
 
-    const PATHS: Record<ManifestSettings> = {
+    const PATHS: RecordType<ManifestSettings> = {
         layout: words::<LayoutName>() => paths.layout, "Layout of the stored files.";
         root: Kind::Text => paths.root, "Root folder, relative to the project.";
         diagnostics: Kind::Text => paths.diagnostics, "Folder of the diagnostic logs.";
     }
 
-    const SESSIONS: Record<ManifestSettings> = {
+    const SESSIONS: RecordType<ManifestSettings> = {
         max_age: Kind::Duration => sessions_max_age, "Older sessions are removed.";
         max_count: Kind::Int { min: 1, max: 100_000 } => sessions_max_count, "Sessions kept.";
     }
 
-    pub(super) const MANIFEST: Record<ManifestSettings> = {
+    pub(super) const MANIFEST: RecordType<ManifestSettings> = {
         version: Kind::Int { min: 1, max: 1 }, "Version of the pack format; 1.";
         name: Kind::Text, "Name of the pack.";
         pack_version: Kind::Text,

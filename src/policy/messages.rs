@@ -29,7 +29,7 @@ const MESSAGES: &[&str] = &[
 
 record! {
     /// One text of a message.
-    pub(super) const MESSAGE_CHOICE: Record<MessageChoice> = {
+    pub(super) const MESSAGE_CHOICE: RecordType<MessageChoice> = {
         voice: Kind::Text => voice, "Voice it belongs to; every voice, where absent.";
         use CHOICE_WHEN => choice.when;
         use CHOICE_TEXT => choice.text by TEMPLATE;

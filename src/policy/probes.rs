@@ -9,7 +9,7 @@ use super::builder::{Builder, text};
 use super::builtin;
 use super::field_value::words;
 use super::fields::{DESCRIPTION, GLOBS, OVERRIDE, REGEX_LIST, TEXTS, enabled};
-use super::layers::Entry;
+use super::layers::LayerEntry;
 use super::record::{Conversion, REGEXES, TEMPLATE, record, words};
 use policyd_base::limits;
 use policyd_yaml::Diagnostic;
@@ -103,7 +103,7 @@ const CURES: Conversion<Vec<(String, String)>> = Conversion::reading(|node, _| {
 
 record! {
     /// An entry of `preferences.yaml`.
-    pub(super) const PREFERENCE: Record<Preference> = {
+    pub(super) const PREFERENCE: RecordType<Preference> = {
         id [mandatory()]: Kind::Text => id, "Name of the fact: `prefs.<id>`.";
         value: Kind::Bool => value, "A fixed answer; nothing is looked for.";
         files: GLOBS => files, "Files relative to the project.";
@@ -115,7 +115,7 @@ record! {
     }
 
     /// An entry of `probes.yaml`.
-    pub(super) const PROBE: Record<Probe> = {
+    pub(super) const PROBE: RecordType<Probe> = {
         id [mandatory()]: Kind::Text => id, "Name of the fact: `probes.<id>`.";
         use enabled("Whether it is run at all; `true` by default.") => enabled;
         command: TEXTS => command, "Program and arguments; never a shell line.";
@@ -135,7 +135,7 @@ record! {
 }
 
 impl Builder<'_> {
-    pub(super) fn preference(&mut self, entry: &Entry) -> Option<Preference> {
+    pub(super) fn preference(&mut self, entry: &LayerEntry) -> Option<Preference> {
         let is_fixed = entry.get("value").is_some_and(|node| node.bool().is_some());
         if !is_fixed && (entry.get("files").is_none() || entry.get("regexes").is_none()) {
             let why = "a preference has `files` and `regexes`, or a `value`";
@@ -145,7 +145,7 @@ impl Builder<'_> {
         Some(PREFERENCE.read(&entry.map(), self))
     }
 
-    pub(super) fn probe(&mut self, entry: &Entry) -> Option<Probe> {
+    pub(super) fn probe(&mut self, entry: &LayerEntry) -> Option<Probe> {
         let mut probe = PROBE.read(&entry.map(), self);
         if probe.command.is_empty() {
             if entry.get("command").is_none_or(|node| node.items().is_some()) {
@@ -164,7 +164,7 @@ impl Builder<'_> {
 
     /// Reports a timeout above the deadline of all probes. Unchanged probes of the built-in pack are meant to end
     /// with the deadline.
-    fn report_long_timeout(&mut self, entry: &Entry, probe: &Probe) {
+    fn report_long_timeout(&mut self, entry: &LayerEntry, probe: &Probe) {
         let (Some(span), Some(deadline)) = (entry.span(), self.deadline) else { return };
         if !probe.enabled || probe.timeout <= deadline || builtin::wrote(&span.source) {
             return;

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::Expression;
 use super::builder::Builder;
 use super::fields::{DESCRIPTION, OVERRIDE, REGEX_LIST, TEXTS, enabled};
-use super::layers::{Entry, Layers, wanted};
+use super::layers::{LayerEntry, Layers, wanted};
 use super::record::{REGEXES, record};
 use policyd_fact_table::pattern::TextPatternSource;
 use policyd_fact_table::source::EvaluationPhase;
@@ -97,7 +97,7 @@ impl Default for Rationalization {
 }
 
 record! {
-    const ENTRY: Record<Rationalization> = {
+    const ENTRY: RecordType<Rationalization> = {
         id [mandatory()]: Kind::Text => id, "Its name.";
         family: Kind::Choice(FAMILIES) => family,
             "The family it belongs to; `rationalization` by default.";
@@ -116,7 +116,7 @@ record! {
         use OVERRIDE;
     }
 
-    pub(super) const RATIONALIZATIONS: Record<Rationalizations> = {
+    pub(super) const RATIONALIZATIONS: RecordType<Rationalizations> = {
         unless: REGEX_LIST, "Sentences that quote another author; they are skipped.";
         entries: ENTRY.list, "Rationalizations; every match is reported.";
     }
@@ -133,7 +133,7 @@ impl Builder<'_> {
         Rationalizations { unless, entries }
     }
 
-    fn rationalization(&mut self, entry: &Entry) -> Option<Row> {
+    fn rationalization(&mut self, entry: &LayerEntry) -> Option<Row> {
         self.must_have(entry, &ENTRY, "every excuse is countered");
         let built = ENTRY.read(&entry.map(), self);
         if built.pattern.phrases.is_empty() && built.pattern.regexes.is_empty() {

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::builder::Builder;
 use super::field_value::FieldValue;
-use super::layers::{Entry, Layers, wanted};
+use super::layers::{LayerEntry, Layers, wanted};
 use super::records;
 use super::{Choice, Expression};
 use policyd_fact_table::types::Type;
@@ -19,7 +19,7 @@ use policyd_yaml::layered_map::LayeredMap;
 use policyd_yaml::shape::{Field, Kind};
 
 /// The keys of a map of a policy file, which set fields of a `T`.
-pub(super) struct Record<T: 'static> {
+pub(super) struct RecordType<T: 'static> {
     /// The keys, in the order in which they are documented.
     pub(super) fields: &'static [Field],
     /// The kind of a map with these keys.
@@ -32,7 +32,7 @@ pub(super) struct Record<T: 'static> {
     pub(super) fill: fn(&mut T, &LayeredMap<'_>, &mut Builder<'_>),
 }
 
-impl<T: Default> Record<T> {
+impl<T: Default> RecordType<T> {
     /// Reads the value of a map, whose expressions are not typed.
     pub(super) fn read_untyped(&self, map: &LayeredMap<'_>) -> T {
         let mut findings = Vec::new();
@@ -170,7 +170,7 @@ pub(super) const TEMPLATES: Conversion<Vec<(String, String)>> =
 
 impl Builder<'_> {
     /// Reports the keys that an entry lacks after it is merged with the entry that it overrides.
-    pub(super) fn must_have<T>(&mut self, entry: &Entry, record: &Record<T>, why: &str) {
+    pub(super) fn must_have<T>(&mut self, entry: &LayerEntry, record: &RecordType<T>, why: &str) {
         let needed = record.fields.iter().filter(|field| field.needed);
         for field in needed.filter(|field| entry.get(field.name).is_none()) {
             self.missing(entry, field.name, why);
@@ -183,7 +183,7 @@ impl Builder<'_> {
         layers: &Layers,
         file: &'static str,
         section: &'static str,
-        record: &Record<T>,
+        record: &RecordType<T>,
     ) -> Vec<T> {
         self.section_with(layers, file, section, record, |_, _, value| value)
     }
@@ -194,8 +194,8 @@ impl Builder<'_> {
         layers: &Layers,
         file: &'static str,
         section: &'static str,
-        record: &Record<T>,
-        mut finish: impl FnMut(&mut Self, &Entry, T) -> T,
+        record: &RecordType<T>,
+        mut finish: impl FnMut(&mut Self, &LayerEntry, T) -> T,
     ) -> Vec<T> {
         let entries = layers.section(file, section);
         self.speaking_of(records::names(file, section), |builder| {
@@ -217,7 +217,7 @@ impl Builder<'_> {
 pub(super) const EXPIRES: Conversion<Option<i64>> =
     Conversion::reading(|node, _| node.date().map(|day| Some(day.millis())));
 
-/// Declares [`Record`]s. Each row is one key:
+/// Declares [`RecordType`]s. Each row is one key:
 ///
 /// ```text
 /// key: KIND => field, "doc";                the key sets `field`, and its default is the default of `field`
@@ -230,11 +230,11 @@ pub(super) const EXPIRES: Conversion<Option<i64>> =
 /// use FIELD => field [by CONVERSION];       the same, and the key sets `field`
 /// ```
 macro_rules! record {
-    ($($(#[$meta:meta])* $visibility:vis const $name:ident: Record<$target:ty> = { $($rows:tt)* })+) => {
+    ($($(#[$meta:meta])* $visibility:vis const $name:ident: RecordType<$target:ty> = { $($rows:tt)* })+) => {
         $($(#[$meta])*
-        $visibility const $name: $crate::record::Record<$target> = {
+        $visibility const $name: $crate::record::RecordType<$target> = {
             const FIELDS: &[policyd_yaml::shape::Field] = record!(@fields $target, [] $($rows)*);
-            $crate::record::Record {
+            $crate::record::RecordType {
                 fields: FIELDS,
                 map: policyd_yaml::shape::Kind::Record(FIELDS),
                 list: policyd_yaml::shape::Kind::List(&policyd_yaml::shape::Kind::Record(FIELDS)),

@@ -34,7 +34,7 @@ pub struct RemoteEntry {
 }
 
 record! {
-    pub(super) const REMOTE: Record<RemoteEntry> = {
+    pub(super) const REMOTE: RecordType<RemoteEntry> = {
         source [mandatory()]: Kind::Text => source,
             "Where the pack is: `https://….tar.zst`, `git+https://…@REVISION`, or `oci://REGISTRY/NAME:TAG`.";
         sha256: Kind::Text => sha256, "SHA-256 of the content, as `policyd pack fetch` prints it.";

@@ -9,7 +9,7 @@ use super::build::{self, Resilience};
 pub use super::considerations::{DEFAULT_SESSION_TYPE, applicable_types};
 use super::context::{ContextFile, ContextRules};
 use super::layering;
-use super::layers::{Entry, Layers};
+use super::layers::{LayerEntry, Layers};
 use super::load;
 use super::parse::{Files, read_files};
 use super::run::RunPolicy;
@@ -92,7 +92,7 @@ fn programs(layers: &Layers, vocabulary: &Vocabulary) -> Programs {
 
 /// A pack with the nodes of its files.
 #[derive(Debug)]
-pub struct Reviewed {
+pub struct ReviewedPolicy {
     /// Findings of the loader.
     pub diagnostics: Vec<Diagnostic>,
     /// Valid files of the pack, by name.
@@ -253,7 +253,7 @@ impl Meant {
 
     /// Probes whose answer is a text.
     pub fn text_probes(&self) -> impl Iterator<Item = &str> {
-        let says = |it: &&Arc<Entry>| it.get("parse").is_some_and(|it| it.says("text"));
+        let says = |it: &&Arc<LayerEntry>| it.get("parse").is_some_and(|it| it.says("text"));
         self.layers.list("probes.yaml").iter().filter(says).map(|it| it.id.as_str())
     }
 
@@ -313,7 +313,7 @@ impl Meant {
     }
 }
 
-impl Reviewed {
+impl ReviewedPolicy {
     /// Loads `pack`, which can extend `base`.
     #[must_use]
     pub fn new(pack: &Pack, base: &Base) -> Self {

@@ -12,7 +12,7 @@ use super::layers::Layers;
 use super::record::{Conversion, TEMPLATE, record, words};
 use super::records;
 use policyd_base::limits::RESTARTS_MAX;
-use policyd_state::retry::Pause;
+use policyd_state::retry::RetryPause;
 use policyd_state::run::iterations::Extension;
 use policyd_state::run::{RunLimits, UnseenChanges, stuckness};
 use policyd_yaml::shape::Kind;
@@ -44,7 +44,7 @@ pub struct RunPolicy {
     /// Number of runs whose files are kept.
     pub keep: usize,
     /// Parts of the prompt, in order.
-    pub prompt: Vec<Section>,
+    pub prompt: Vec<SectionKey>,
 }
 
 impl Default for RunPolicy {
@@ -64,7 +64,7 @@ impl Default for RunPolicy {
                 restart_when_stuck: true,
                 wait_for_human: false,
                 unseen_changes: UnseenChanges::default(),
-                pause: Pause::default(),
+                pause: RetryPause::default(),
             },
             deadline: 60 * MINUTE,
             silence: 30 * MINUTE,
@@ -79,7 +79,7 @@ impl Default for RunPolicy {
 
 /// A part of the prompt.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Section {
+pub struct SectionKey {
     /// Id, unique in the prompt.
     pub id: String,
     /// Condition of the part, over `run`. Empty: always.
@@ -99,33 +99,33 @@ const WAIT_FOR_HUMAN: Conversion<bool> = Conversion {
 };
 
 record! {
-    const ITERATIONS: Record<RunPolicy> = {
+    const ITERATIONS: RecordType<RunPolicy> = {
         max: COUNT => limits.iterations, "Turns of all sessions together.";
         extend: COUNT => limits.extension.times,
             "Times a run is extended that has used them up; 0 by default.";
         extend_by: COUNT => limits.extension.turns, "Turns of one extension.";
     }
 
-    const RESTARTS: Record<RunPolicy> = {
+    const RESTARTS: RecordType<RunPolicy> = {
         max: Kind::Int { min: 0, max: RESTARTS_MAX as i64 } => limits.restarts,
             "Fresh sessions at most.";
         when_stuck: Kind::Bool => limits.restart_when_stuck,
             "Whether one is tried where the agent is stuck.";
     }
 
-    const BUDGET: Record<RunPolicy> = {
+    const BUDGET: RecordType<RunPolicy> = {
         usd: Kind::Number { min: 0.0, max: 1e9 } => limits.budget_usd,
             "Money at most; no limit, else.";
         warn: PERCENT => limits.warn_percent, "Share of it that is worth a warning, in percent.";
     }
 
-    const TURN: Record<RunPolicy> = {
+    const TURN: RecordType<RunPolicy> = {
         longest: Kind::Duration => deadline, "Longest time of one turn.";
         silence: Kind::Duration => silence, "Longest time without any output.";
         grace: Kind::Duration => grace, "Time it has to end after a request.";
     }
 
-    const STUCKNESS: Record<RunPolicy> = {
+    const STUCKNESS: RecordType<RunPolicy> = {
         signs: FEW => limits.stuckness.signs, "Signs that must hold at once.";
         rounds: FEW => limits.stuckness.rounds, "Turns in a row in which they must hold.";
         window: FEW => limits.stuckness.window, "Identical turns that count as stuck.";
@@ -140,7 +140,7 @@ record! {
             "Turns in a row of a health below 30 that end it; 0 for never.";
     }
 
-    const SECTION: Record<Section> = {
+    const SECTION: RecordType<SectionKey> = {
         id [mandatory()]: Kind::Text => id, "Its name.";
         when: Kind::Expression => when, "Whether it is said, over `run`; always by default.";
         text [needed()]: Kind::Template => text by TEMPLATE, "What is said, over `run`.";
@@ -148,7 +148,7 @@ record! {
         use OVERRIDE;
     }
 
-    pub(super) const RUN: Record<RunPolicy> = {
+    pub(super) const RUN: RecordType<RunPolicy> = {
         iterations: section ITERATIONS, "How many turns it may take.";
         restarts: section RESTARTS, "How often a fresh session is begun.";
         budget: section BUDGET, "What it may cost.";
@@ -173,7 +173,7 @@ record! {
 
 impl Builder<'_> {
     /// Builds the policy of runs. `pause` comes from `failures.yaml`.
-    pub(super) fn run(&mut self, layers: &Layers, pause: Pause) -> RunPolicy {
+    pub(super) fn run(&mut self, layers: &Layers, pause: RetryPause) -> RunPolicy {
         let prompt = self.section(layers, FILE, "prompt", &SECTION);
         let names = records::names(FILE, "");
         let settings = self.speaking_of(names, |builder| RUN.read(&layers.top_map(FILE), builder));

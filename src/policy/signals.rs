@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::builder::{Builder, text};
 use super::field_value::words;
 use super::fields::{CHOICES, DESCRIPTION, ENABLED, ID, OVERRIDE, TEXTS, WHEN};
-use super::layers::{Entry, Layers};
+use super::layers::{LayerEntry, Layers};
 use super::record::{Conversion, TEMPLATE, record, words};
 use super::records::{self, SEVERITIES};
 use super::{Choice, Expression};
@@ -205,13 +205,13 @@ pub struct DriftStep {
 }
 
 record! {
-    const FIELD: Record<SignalField> = {
+    const FIELD: RecordType<SignalField> = {
         type: words::<FieldType>() => kind, "What it holds; `text` by default.";
         required: Kind::Bool => required, "Whether `policyd signal emit` wants it.";
         use DESCRIPTION => description;
     }
 
-    const SIGNAL: Record<SignalKind> = {
+    const SIGNAL: RecordType<SignalKind> = {
         id [mandatory()]: Kind::Text => id, "Its name, or a glob over names: `FEATURE_READY_*`.";
         form: words::<SignalStorage>() => form, "How it is kept; `json` by default.";
         purpose: Kind::Text => purpose, "What it says, in one sentence.";
@@ -246,7 +246,7 @@ const SIGNAL_FIELDS: Conversion<Vec<SignalField>> = Conversion::reading(|node, b
 });
 
 record! {
-    const TRIGGER: Record<SignalTrigger> = {
+    const TRIGGER: RecordType<SignalTrigger> = {
         use ID => id;
         use WHEN => when;
         emit [needed()]: Kind::Text => emit, "The signal that is created.";
@@ -257,7 +257,7 @@ record! {
         use OVERRIDE;
     }
 
-    const DRIFT: Record<DriftRule> = {
+    const DRIFT: RecordType<DriftRule> = {
         use ID => id;
         use WHEN => when;
         do [needed()]: Kind::Text => action, "Machine-readable name, such as `warn_and_continue`.";
@@ -271,14 +271,14 @@ record! {
         use OVERRIDE;
     }
 
-    const DRIFT_ALWAYS: Record<DriftStep> = {
+    const DRIFT_ALWAYS: RecordType<DriftStep> = {
         use ID => id;
         text [mandatory()]: CHOICES => text, "Instruction to the agent.";
         use ENABLED;
         use OVERRIDE;
     }
 
-    pub(super) const SIGNALS: Record<Signals> = {
+    pub(super) const SIGNALS: RecordType<Signals> = {
         signals: SIGNAL.list, "The signals there are.";
         triggers: TRIGGER.list, "When one is created; any that holds.";
         drift: DRIFT.list, "What a drift leads to; the first that holds.";
@@ -310,7 +310,7 @@ impl Builder<'_> {
         Signals { triggers, drift, drift_always, ..all }
     }
 
-    fn signal_kind(&mut self, entry: &Entry, kind: SignalKind) -> SignalKind {
+    fn signal_kind(&mut self, entry: &LayerEntry, kind: SignalKind) -> SignalKind {
         self.report_invalid_name(entry);
         self.report_invalid_fields(entry);
         let names = Names { record: Some(Arc::new(record_of(&kind.fields))), ..Names::default() };
@@ -322,7 +322,7 @@ impl Builder<'_> {
     }
 
     /// Reports a name that cannot be the name of a file.
-    fn report_invalid_name(&mut self, entry: &Entry) {
+    fn report_invalid_name(&mut self, entry: &LayerEntry) {
         let is_valid = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '*');
         let stars = entry.id.matches('*').count();
         if entry.id.chars().all(is_valid) && stars <= 1 && entry.id != "*" {
@@ -337,7 +337,7 @@ impl Builder<'_> {
         }
     }
 
-    fn report_invalid_fields(&mut self, entry: &Entry) {
+    fn report_invalid_fields(&mut self, entry: &LayerEntry) {
         let fields = entry.get("fields").and_then(Node::entries).unwrap_or_default();
         for (key, _) in fields.iter().filter(|(key, _)| !may_be_field(key)) {
             let name = key.text().unwrap_or_default();
@@ -377,7 +377,7 @@ fn may_be_field(key: &Node) -> bool {
 }
 
 /// Returns the record that the text of a signal sees.
-pub(super) fn text_record(entry: &Entry) -> Shape {
+pub(super) fn text_record(entry: &LayerEntry) -> Shape {
     record_of(&SIGNAL.read_untyped(&entry.map()).fields)
 }
 

@@ -9,7 +9,7 @@ use super::Expression;
 use super::builder::{Builder, text, texts};
 use super::field_value::words;
 use super::fields::{DESCRIPTION, ENABLED, ID, OVERRIDE, TEXTS};
-use super::layers::{Entry, Layers, wanted};
+use super::layers::{LayerEntry, Layers, wanted};
 use super::record::{Conversion, TEMPLATE, record, words};
 use policyd_fact_table::record::{Field as ShapeField, Limits, Record as InputRecord, Shape};
 use policyd_fact_table::types::{Names, Type};
@@ -35,7 +35,7 @@ pub struct Table {
     /// Values of inputs that are not given, as `name=value`.
     pub defaults: Vec<String>,
     /// The first that holds answers.
-    pub rows: Vec<Row>,
+    pub rows: Vec<TableRow>,
     /// The answer where none holds.
     pub otherwise: TableResult,
 }
@@ -55,7 +55,7 @@ impl Default for Table {
 
 /// One row of a table.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Row {
+pub struct TableRow {
     /// Over `given`.
     pub when: Expression,
     /// What it answers.
@@ -141,7 +141,7 @@ impl TableInput {
 }
 
 record! {
-    const INPUT: Record<TableInput> = {
+    const INPUT: RecordType<TableInput> = {
         type: words::<InputType>() => kind, "What it is; `number` by default.";
         default: Kind::Any, "Its value where it is not given; else false, 0 or empty.";
         values: TEXTS => values, "The only texts it can be.";
@@ -155,13 +155,13 @@ const ANSWER: Field = required("answer", Kind::Text, "What the table answers.");
 const REASON: Field = field("reason", Kind::Template, "Why, in one sentence, over `given`.");
 
 record! {
-    const ROW: Record<Row> = {
+    const ROW: RecordType<TableRow> = {
         when [mandatory()]: Kind::Expression => when, "Holds where the row answers.";
         use ANSWER => answer.answer;
         use REASON => answer.reason by TEMPLATE;
     }
 
-    const OTHERWISE: Record<TableResult> = {
+    const OTHERWISE: RecordType<TableResult> = {
         use ANSWER => answer;
         use REASON => reason by TEMPLATE;
     }
@@ -176,7 +176,7 @@ const OTHERWISE_ANSWER: Conversion<TableResult> =
 
 record! {
     /// An entry of `tables.yaml`.
-    pub(super) const TABLE: Record<Table> = {
+    pub(super) const TABLE: RecordType<Table> = {
         use ID => id;
         use DESCRIPTION => description;
         inputs: Kind::Map(&INPUT.map), "What is asked, as `given.NAME`.";
@@ -198,7 +198,7 @@ impl Builder<'_> {
         built.collect()
     }
 
-    fn table(&mut self, entry: &Entry) -> Table {
+    fn table(&mut self, entry: &LayerEntry) -> Table {
         for (key, why) in [
             ("inputs", "a table says what it is asked"),
             ("rows", "a table says what it answers"),
@@ -217,7 +217,7 @@ impl Builder<'_> {
     }
 
     /// Reports inputs whose `min` is greater than their `max`.
-    fn report_contradictory_limits(&mut self, entry: &Entry) {
+    fn report_contradictory_limits(&mut self, entry: &LayerEntry) {
         let inputs = entry.get("inputs").and_then(Node::entries).unwrap_or_default();
         for (key, node) in inputs {
             let limits = input(node).limits();
@@ -234,7 +234,7 @@ impl Builder<'_> {
     }
 
     /// Values of inputs that are not given; each must be one that could be given.
-    fn defaults(&mut self, entry: &Entry, shape: &Shape) -> Vec<String> {
+    fn defaults(&mut self, entry: &LayerEntry, shape: &Shape) -> Vec<String> {
         let inputs = entry.get("inputs").and_then(Node::entries).unwrap_or_default();
         let mut defaults = Vec::new();
         for (key, node) in inputs {
@@ -264,7 +264,7 @@ fn input(node: &Node) -> TableInput {
 }
 
 /// Returns the record `given` that the rows of a table see.
-fn given(entry: &Entry) -> Shape {
+fn given(entry: &LayerEntry) -> Shape {
     let inputs = entry.get("inputs").and_then(Node::entries).unwrap_or_default();
     let fields = inputs.iter().map(|(key, node)| {
         let mut input = input(node);
@@ -284,7 +284,7 @@ fn given(entry: &Entry) -> Shape {
 /// only the built-in pack defines.
 pub(super) fn own_names(layers: &Layers) -> BTreeMap<(&'static str, String), Names> {
     let named = |shape: Shape| Names { record: Some(Arc::new(shape)), ..Names::default() };
-    let of = |file: &'static str, section: &'static str, make: fn(&Entry) -> Shape| {
+    let of = |file: &'static str, section: &'static str, make: fn(&LayerEntry) -> Shape| {
         wanted(layers.section(file, section), true)
             .map(move |it| ((file, it.id.clone()), named(make(it))))
     };

@@ -9,7 +9,7 @@ use policyd_yaml::rows::{NameIndex, RowNames, Rows};
 use super::builder::{Builder, text};
 use super::field_value::FieldValue;
 use super::fields::{GLOBS, REGEX_LIST, REPLACES, TEXTS};
-use super::record::{Conversion, REGEXES, Record, record};
+use super::record::{Conversion, REGEXES, RecordType, record};
 use super::shared::Shared;
 use policyd_fact_table::pattern::{StoredPattern, TextPatternSource};
 use policyd_facts::call::{
@@ -85,7 +85,7 @@ impl FieldValue for OperandSelector {
 }
 
 record! {
-    const WRAPPER: Record<Wrapper> = {
+    const WRAPPER: RecordType<Wrapper> = {
         command [mandatory()]: Kind::Text => command by TRIMMED,
             "The words it starts with: `uv run`.";
         value_options: TEXTS => value_options,
@@ -105,7 +105,7 @@ const TRIMMED: Conversion<String> =
     Conversion::reading(|node, _| Some(node.text()?.trim().to_owned()));
 
 record! {
-    const EFFECT: Record<FileEffect> = {
+    const EFFECT: RecordType<FileEffect> = {
         programs [mandatory()]: TEXTS => programs, "Command patterns.";
         except: TEXTS => except, "Command patterns that are left out.";
         read: OPERANDS => read, "Operands that they read.";
@@ -124,14 +124,14 @@ record! {
             "Whether they write files of any names below a folder of `tree_options`, or below their working folder.";
     }
 
-    const INTERPRETER: Record<Interpreter> = {
+    const INTERPRETER: RecordType<Interpreter> = {
         program [mandatory()]: Kind::Text => program, "Its name; `*` matches any characters.";
         code: TEXTS => code, "Options whose value is code.";
         other: TEXTS => other, "Options whose value is not code.";
         first: Kind::Bool => first, "Whether its first operand is code.";
     }
 
-    const CODE_CALL: Record<CodeCall> = {
+    const CODE_CALL: RecordType<CodeCall> = {
         call [mandatory()]: Kind::Text => call, "Its name before the parenthesis: `os.system`.";
         like: TEXTS => like,
             "The words it is like, its arguments after them; where absent, its argument is shell \
@@ -139,13 +139,13 @@ record! {
         only: TEXTS => only, "Programs in whose code it is looked for; all, where absent.";
     }
 
-    const SHELL_VALUE: Record<ShellValue> = {
+    const SHELL_VALUE: RecordType<ShellValue> = {
         programs [mandatory()]: TEXTS => programs, "Command patterns.";
         options: TEXTS => options, "Options whose value it is; where absent, the operands are it.";
         after: TEXTS => after, "Text before it; a value without this text is not shell code.";
     }
 
-    const COMMAND_KIND: Record<CommandKind> = {
+    const COMMAND_KIND: RecordType<CommandKind> = {
         programs: TEXTS => programs,
             "Command patterns: the program's name without its folder, then the words that follow \
              it, options left out (`cargo test`, `npm run test*`, `check.sh`); a word with `-` \
@@ -182,7 +182,7 @@ record! {
         use REPLACES;
     }
 
-    const FILE_KIND: Record<FileKindRow> = {
+    const FILE_KIND: RecordType<FileKindRow> = {
         globs: GLOBS => globs, "Path globs.";
         except: GLOBS => except, "Path globs that are not of this kind.";
         except_generated: Kind::Bool => except_generated,
@@ -193,7 +193,7 @@ record! {
         use REPLACES;
     }
 
-    const CONTENT: Record<ContentPattern> = {
+    const CONTENT: RecordType<ContentPattern> = {
         regexes: REGEX_LIST => regexes by REGEXES, "Tried on each line of edited text.";
         files: TEXTS => files, "File kinds it is looked for in; all files, where absent.";
         except_files: TEXTS => except_files, "File kinds it is not looked for in.";
@@ -203,14 +203,14 @@ record! {
         use REPLACES;
     }
 
-    const TEXT_PATTERN: Record<TextPatternSource> = {
+    const TEXT_PATTERN: RecordType<TextPatternSource> = {
         phrases: TEXTS => phrases, "Whole words, any case.";
         regexes: REGEX_LIST => regexes by REGEXES, "Tried on each sentence, case not counted.";
         unless: REGEX_LIST => unless by REGEXES, "Found in the same sentence, they excuse it.";
         use REPLACES;
     }
 
-    pub(super) const VOCABULARY: Record<Vocabulary> = {
+    pub(super) const VOCABULARY: RecordType<Vocabulary> = {
         shell_tools: TEXTS => lens.shell_tools, "Tools that run a shell command.";
         edit_tools: TEXTS => lens.edit_tools, "Tools that edit files.";
         task_runners: TEXTS => lens.task_runners,
@@ -250,7 +250,7 @@ record! {
 /// Returns the entries of a map in the order of their names, each with the value of its map.
 fn named<T: Default>(
     map: &Node,
-    record: &Record<T>,
+    record: &RecordType<T>,
     builder: &mut Builder<'_>,
 ) -> impl Iterator<Item = (String, T)> {
     let entries = map.entries().unwrap_or_default().iter();

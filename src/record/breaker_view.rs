@@ -10,7 +10,8 @@ use policyd_base::text::counted;
 use policyd_policy::SourceLocation;
 use policyd_state::breaker::load::LoadLevel;
 use policyd_state::breaker::{
-    Breaker, BreakerPhase, BreakerResponse, BreakerSettings, Mode, OnPermanent, Window, until,
+    Breaker, BreakerMode, BreakerPhase, BreakerResponse, BreakerSettings, OnPermanent, Window,
+    until,
 };
 use policyd_yaml::time::{Timestamp, duration_text, seconds_rounded_up, short_text};
 
@@ -80,9 +81,9 @@ impl BreakerView {
             (BreakerPhase::Closed | BreakerPhase::HalfOpen, _) => {}
         }
         match self.settings.mode {
-            Mode::Enforce => {}
-            Mode::Observe => text.push_str(" (only observed)"),
-            Mode::Off => text.push_str(" (switched off)"),
+            BreakerMode::Enforce => {}
+            BreakerMode::Observe => text.push_str(" (only observed)"),
+            BreakerMode::Off => text.push_str(" (switched off)"),
         }
         if self.breaker.needs_human {
             text.push_str(", needs a human");
@@ -291,7 +292,7 @@ impl BreakerView {
             "one call each {interval} is admitted as a probe; {needed} success(es) in a row close it, a failure opens it again"
         );
         match (it.mode, self.phase(), self.wait()) {
-            (Mode::Off, _, _) => "next: nothing, it is switched off".to_owned(),
+            (BreakerMode::Off, _, _) => "next: nothing, it is switched off".to_owned(),
             (_, BreakerPhase::Closed, _) if self.capacity() < 100 => format!(
                 "next: the capacity grows by {}% each {}",
                 it.recovery_ramp_step,
@@ -339,11 +340,11 @@ fn because(reason: &str) -> String {
     if reason.is_empty() { String::new() } else { format!(": {reason}") }
 }
 
-const fn mode(mode: Mode) -> &'static str {
+const fn mode(mode: BreakerMode) -> &'static str {
     match mode {
-        Mode::Enforce => "enforce",
-        Mode::Observe => "observe",
-        Mode::Off => "off",
+        BreakerMode::Enforce => "enforce",
+        BreakerMode::Observe => "observe",
+        BreakerMode::Off => "off",
     }
 }
 

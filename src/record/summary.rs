@@ -40,7 +40,7 @@ pub struct SummaryInput {
 }
 
 /// One section while lines are put into it.
-struct Section {
+struct SummarySection {
     heading: &'static str,
     nothing: &'static str,
     lines: Vec<String>,
@@ -56,7 +56,7 @@ pub fn markdown(known: &SummaryInput) -> String {
     let title = format!("# Context Summary (Auto-generated at iteration {})", known.iteration);
     let (goal, cut) = goal(&known.goal);
     let head = format!("{title}\n\n## Goal\n{goal}\n");
-    let section = |heading, lines: &[String]| Section {
+    let section = |heading, lines: &[String]| SummarySection {
         heading,
         nothing: NONE,
         lines: lines.iter().map(|it| bullet(it)).filter(|it| it.len() > 2).collect(),
@@ -66,11 +66,11 @@ pub fn markdown(known: &SummaryInput) -> String {
     let files = section("## Modified Files", &known.files);
     let mut sections = [
         section("## Session Status", &known.status),
-        Section { nothing: NO_CHANGES, ..files },
+        SummarySection { nothing: NO_CHANGES, ..files },
         section("## Recent Errors", &known.errors),
         section("## Test Status", &known.tests),
         section("## Open Todos", &known.todos),
-        Section { chronological: true, ..section("## Recent Progress", &known.progress) },
+        SummarySection { chronological: true, ..section("## Recent Progress", &known.progress) },
     ];
     let fixed: usize =
         sections.iter().map(|it| chars(it.heading) + chars(it.nothing) + "\n\n\n".len()).sum();
@@ -93,7 +93,7 @@ pub fn markdown(known: &SummaryInput) -> String {
 
 /// Gives each section one line after the other, in turns, as long as there is room: a long list
 /// never takes the place of the first lines of the others.
-fn fill(sections: &mut [Section], mut room: usize) {
+fn fill(sections: &mut [SummarySection], mut room: usize) {
     loop {
         let mut took = false;
         for it in &mut *sections {
@@ -112,7 +112,7 @@ fn fill(sections: &mut [Section], mut room: usize) {
     }
 }
 
-impl Section {
+impl SummarySection {
     fn text(&self) -> String {
         let mut lines: Vec<&str> = self.lines.iter().take(self.taken).map(String::as_str).collect();
         if self.chronological {

@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
 
 use super::diagnostics::{in_order, level_name};
-use super::lint::Review;
+use super::lint::LintReview;
 use policyd_lint::code_of;
 use policyd_yaml::Diagnostic;
 
 /// The report; notes and warnings are failures of their own type.
 #[must_use]
-pub fn junit(review: &Review) -> String {
+pub fn junit(review: &LintReview) -> String {
     let mut report = Report::new("policyd lint");
     let mut by_file: BTreeMap<&str, Vec<&Diagnostic>> = BTreeMap::new();
     for file in &review.files {

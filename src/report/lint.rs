@@ -14,7 +14,7 @@ pub const VERSION: u32 = 1;
 
 /// What lint found in all packs it looked at.
 #[derive(Debug, Default)]
-pub struct Review {
+pub struct LintReview {
     /// Files that were read, as they are shown.
     pub files: Vec<String>,
     /// What stands.
@@ -27,7 +27,7 @@ pub struct Review {
     pub unreadable: Vec<String>,
 }
 
-impl Review {
+impl LintReview {
     /// How many findings of a level stand.
     #[must_use]
     pub fn count(&self, level: Level) -> usize {
@@ -77,7 +77,7 @@ struct LevelCounts {
 
 /// Renders the review as a JSON object.
 #[must_use]
-pub fn json(review: &Review) -> Value {
+pub fn json(review: &LintReview) -> Value {
     let ignored = review
         .ignored
         .iter()
@@ -105,7 +105,7 @@ fn with_fingerprints<'a>(findings: &[&'a Diagnostic]) -> Vec<FindingRecord<'a>> 
 
 /// One workflow command for each finding, as GitHub Actions reads them from the output.
 #[must_use]
-pub fn github(review: &Review) -> String {
+pub fn github(review: &LintReview) -> String {
     let line = |it: &Diagnostic| {
         let level = if it.level == Level::Note { "notice" } else { level_name(it.level) };
         let (line, column) = it.span.line_column();
@@ -140,7 +140,7 @@ fn property(text: &str) -> String {
 
 /// How it stands, in one line.
 #[must_use]
-pub fn summary(review: &Review) -> String {
+pub fn summary(review: &LintReview) -> String {
     let counted = |number: usize, what: &str| {
         format!("{number} {what}{}", if number == 1 { "" } else { "s" })
     };

@@ -18,14 +18,14 @@ pub const REPLAY_VERSION: u32 = 1;
 
 /// What a report is about.
 #[derive(Debug, Clone, Copy)]
-pub struct Scope<'a> {
+pub struct ReplayScope<'a> {
     /// Name of the pack that judged.
     pub pack: &'a str,
     /// The only rule that is shown, where one was asked for.
     pub rule: Option<&'a str>,
 }
 
-impl Scope<'_> {
+impl ReplayScope<'_> {
     fn shows(&self, id: &str) -> bool {
         self.rule.is_none_or(|wanted| wanted == id)
     }
@@ -38,7 +38,7 @@ Files have the content that the recorded edits gave them.";
 
 /// The report as JSON.
 #[must_use]
-pub fn to_json(tally: &Tally, scope: Scope<'_>) -> Value {
+pub fn to_json(tally: &Tally, scope: ReplayScope<'_>) -> Value {
     let reading = &tally.reading;
     let unreadable = reading.unreadable.iter();
     let unreadable: Vec<Value> =
@@ -106,7 +106,7 @@ fn guard_json(it: &RuleTally) -> Value {
     })
 }
 
-fn comparison_json(it: &Comparison, scope: Scope<'_>) -> Value {
+fn comparison_json(it: &Comparison, scope: ReplayScope<'_>) -> Value {
     let rules = it.rules.iter().chain(it.guards.values()).filter(|it| scope.shows(&it.id));
     let rules = rules.map(|it| {
         let moves = it.moves.iter().map(|((here, there), count)| {
@@ -140,7 +140,7 @@ fn count_json(it: &Count) -> Value {
 /// Returns the report as text: totals, a table of the rules, where they fired first, and what
 /// the other pack would change.
 #[must_use]
-pub fn to_text(tally: &Tally, scope: Scope<'_>, screen: Screen) -> String {
+pub fn to_text(tally: &Tally, scope: ReplayScope<'_>, screen: Screen) -> String {
     let paint = screen.style();
     let mut text = String::new();
     judged(&mut text, tally, scope, screen);
@@ -173,7 +173,7 @@ pub fn to_text(tally: &Tally, scope: Scope<'_>, screen: Screen) -> String {
 }
 
 /// The first lines: how much was judged, and what the pack would have done.
-fn judged(text: &mut String, tally: &Tally, scope: Scope<'_>, screen: Screen) {
+fn judged(text: &mut String, tally: &Tally, scope: ReplayScope<'_>, screen: Screen) {
     let reading = &tally.reading;
     line(
         text,
@@ -352,7 +352,13 @@ fn examples(text: &mut String, count: &Count, style: &ExampleStyle, screen: Scre
     }
 }
 
-fn compared(text: &mut String, tally: &Tally, it: &Comparison, scope: Scope<'_>, screen: Screen) {
+fn compared(
+    text: &mut String,
+    tally: &Tally,
+    it: &Comparison,
+    scope: ReplayScope<'_>,
+    screen: Screen,
+) {
     let paint = screen.style();
     let stops = counted(tally.stops, "stop");
     let title = format!("\ncompared with this, the pack `{}`", it.pack);

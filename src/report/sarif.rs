@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use super::diagnostics::{in_order, level_name};
-use super::lint::Review;
+use super::lint::LintReview;
 use policyd_lint::baseline::fingerprints;
 use policyd_lint::{self as lint, Rule};
 use policyd_yaml::{Diagnostic, Span};
@@ -15,7 +15,7 @@ const SCHEMA: &str =
 
 /// The log.
 #[must_use]
-pub fn sarif(review: &Review) -> Value {
+pub fn sarif(review: &LintReview) -> Value {
     let mut results = results(&in_order(&review.findings), &|_| Vec::new());
     results.extend(results_of_ignored(review));
     results.extend(results_of_known(review));
@@ -52,7 +52,7 @@ fn descriptor(rule: &Rule) -> Value {
     })
 }
 
-fn results_of_ignored(review: &Review) -> Vec<Value> {
+fn results_of_ignored(review: &LintReview) -> Vec<Value> {
     let findings: Vec<&Diagnostic> = review.ignored.iter().map(|it| &it.finding).collect();
     let reason = |at: usize| {
         let reason = review.ignored.get(at).map(|it| it.reason.as_str()).unwrap_or_default();
@@ -61,7 +61,7 @@ fn results_of_ignored(review: &Review) -> Vec<Value> {
     results(&findings, &reason)
 }
 
-fn results_of_known(review: &Review) -> Vec<Value> {
+fn results_of_known(review: &LintReview) -> Vec<Value> {
     let findings: Vec<&Diagnostic> = review.known.iter().collect();
     results(&findings, &|_| {
         vec![

@@ -37,7 +37,7 @@ mod settings;
 
 pub use crate::failure::FailureEffect;
 pub use event::{BreakerEvent, BreakerFailure, BreakerResponse, CallMetadata};
-pub use settings::{BreakerSettings, Mode, OnPermanent, Window};
+pub use settings::{BreakerMode, BreakerSettings, OnPermanent, Window};
 
 /// State of a breaker.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -130,15 +130,15 @@ pub fn step(
     now: Timestamp,
 ) -> (Breaker, BreakerResponse) {
     let mut next = breaker.clone();
-    let off = settings.mode == Mode::Off;
+    let off = settings.mode == BreakerMode::Off;
     let answer = match event {
         BreakerEvent::Request if off => BreakerResponse::Permitted,
         BreakerEvent::Success(_) | BreakerEvent::Failure(_) if off => BreakerResponse::Recorded,
         BreakerEvent::Request => match (settings.mode, next.request(settings, now)) {
-            (Mode::Observe, BreakerResponse::Rejected { wait }) => {
+            (BreakerMode::Observe, BreakerResponse::Rejected { wait }) => {
                 BreakerResponse::WouldReject { wait }
             }
-            (Mode::Enforce | Mode::Observe | Mode::Off, answer) => answer,
+            (BreakerMode::Enforce | BreakerMode::Observe | BreakerMode::Off, answer) => answer,
         },
         BreakerEvent::Success(told) => {
             next.success(told, settings, now);
@@ -204,7 +204,7 @@ impl Breaker {
     /// Returns whether the breaker rejects every call at a point in time.
     #[must_use]
     pub fn is_open(&self, settings: &BreakerSettings, now: Timestamp) -> bool {
-        settings.mode == Mode::Enforce && self.phase_at(settings, now) == BreakerPhase::Open
+        settings.mode == BreakerMode::Enforce && self.phase_at(settings, now) == BreakerPhase::Open
     }
 
     /// Returns the time until a call is permitted. `None` if a manual trip has no end.

@@ -11,7 +11,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::recovery::{EscalationThresholds, RecoveryLimits};
-use super::retry::{HeartbeatPolicy, Pause, Retry, RetryAfterPolicy};
+use super::retry::{HeartbeatPolicy, Retry, RetryAfterPolicy, RetryPause};
 use super::uncertainty;
 
 /// Names of errors in hooks and dead letters: Claude Code's `StopFailure.error`, then loki-mode's
@@ -121,7 +121,7 @@ pub struct Failures {
     /// Policy for delays that a server requests.
     pub waits: RetryAfterPolicy,
     /// Pause after consecutive failures of one class.
-    pub pause: Pause,
+    pub pause: RetryPause,
     /// Limits of the recovery.
     pub recovery: RecoveryLimits,
     /// Thresholds for repeated failures of a quality gate.
@@ -141,7 +141,7 @@ impl Default for Failures {
             lines: 200,
             profiles: Vec::new(),
             waits: RetryAfterPolicy::default(),
-            pause: Pause::default(),
+            pause: RetryPause::default(),
             recovery: RecoveryLimits::default(),
             ladder: EscalationThresholds::default(),
             uncertainty: uncertainty::UncertaintySettings::default(),

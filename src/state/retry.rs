@@ -235,14 +235,14 @@ fn hour_of_day(text: &str) -> Option<Duration> {
 
 /// Pause after consecutive failures of one class.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Pause {
+pub struct RetryPause {
     /// Number of consecutive failures at which the pause begins.
     pub after: u32,
     /// Duration of the pause, and its growth.
     pub retry: Retry,
 }
 
-impl Default for Pause {
+impl Default for RetryPause {
     /// Defaults of shipwright: from the third failure on, 5 minutes, doubling up to 480.
     fn default() -> Self {
         let minutes = |it: u64| Duration::from_secs(it * 60);
@@ -251,7 +251,7 @@ impl Default for Pause {
     }
 }
 
-impl Pause {
+impl RetryPause {
     /// Returns the pause after consecutive failures of one class. Zero below the threshold.
     #[must_use]
     pub fn after(&self, in_a_row: u32) -> Duration {
@@ -407,9 +407,9 @@ mod tests {
     #[test]
     fn pauses_double_from_the_third_failure_on() {
         let minutes: Vec<u64> =
-            (0..=11).map(|it| Pause::default().after(it).as_secs() / 60).collect();
+            (0..=11).map(|it| RetryPause::default().after(it).as_secs() / 60).collect();
         assert_eq!(minutes, [0, 0, 0, 5, 10, 20, 40, 80, 160, 320, 480, 480]);
-        assert_eq!(Pause::default().after(u32::MAX).as_secs(), 480 * 60);
+        assert_eq!(RetryPause::default().after(u32::MAX).as_secs(), 480 * 60);
     }
 
     #[test]

@@ -20,7 +20,7 @@ use super::user_choices::UserChoiceStore;
 use policyd_base::limits::{BREAKER_FILE_BYTES_MAX, HOOK_LOCK_WAIT};
 use policyd_record::notice::Notice;
 use policyd_state::breaker::{
-    self, Breaker, BreakerEvent, BreakerPhase, BreakerResponse, BreakerSettings, Mode,
+    self, Breaker, BreakerEvent, BreakerMode, BreakerPhase, BreakerResponse, BreakerSettings,
 };
 use policyd_world::{World, WorldError};
 use policyd_yaml::time::Timestamp;
@@ -194,7 +194,7 @@ impl<'a> BreakerStore<'a> {
             // What could not be shared counts on this host.
             shared?;
         }
-        if settings.mode == Mode::Enforce && known.phase != next.phase {
+        if settings.mode == BreakerMode::Enforce && known.phase != next.phase {
             let (kind, notice) = Notice::of_breaker(key, known.phase, &next);
             // The state changed even if the log cannot be written.
             let _unlogged = decision_log::notify(self.world, &self.root, kind, notice);

@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::file::{Failure, Saved, Step};
+use super::file::{Failure, SaveStep, Saved};
 use super::validate::Corruption;
 use policyd_state::stored::is_default;
 use policyd_state::{BlockLimiterState, SessionState};
@@ -272,7 +272,7 @@ impl DiagnosticContext<'_> {
         failure: &Failure,
     ) -> Value {
         let operation = match failure.step {
-            Step::Save => Operation::StateSave {
+            SaveStep::Save => Operation::StateSave {
                 counter_before: before,
                 counter_after: state.main.consecutive_blocks,
                 session_id: self.session_id,
@@ -284,7 +284,7 @@ impl DiagnosticContext<'_> {
                 degraded: false,
                 memory: None,
             },
-            Step::Verify => Operation::VerificationRead {
+            SaveStep::Verify => Operation::VerificationRead {
                 verification_success: false,
                 session_id: self.session_id,
                 file_path: self.file_path,

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::file::{self, Durability, Loaded};
+use super::file::{self, Durability, LoadedDocument};
 use super::layout;
 use policyd_world::{HeldLock, World, WorldError};
 use policyd_yaml::time::Timestamp;
@@ -124,11 +124,13 @@ impl<'a> Documents<'a> {
     /// The document cannot be read now, is too large, or was written by a newer version of policyd.
     pub fn read(&self, name: &str) -> Result<DocumentContent, WorldError> {
         let content = match file::load(self.world, &self.path(name), self.bytes_max) {
-            Loaded::Missing => DocumentContent::Nothing,
-            Loaded::Whole(bytes) | Loaded::Torn { backup: Some(bytes), .. } => parse(&bytes),
-            Loaded::Torn { bytes, backup: None } => parse(&bytes),
+            LoadedDocument::Missing => DocumentContent::Nothing,
+            LoadedDocument::Whole(bytes) | LoadedDocument::Torn { backup: Some(bytes), .. } => {
+                parse(&bytes)
+            }
+            LoadedDocument::Torn { bytes, backup: None } => parse(&bytes),
             // Too much is not nothing: another program may have written it, and knows what it means.
-            Loaded::Unreadable { error, .. } => return Err(error),
+            LoadedDocument::Unreadable { error, .. } => return Err(error),
         };
         match newer_version(&content) {
             Some(version) => Err(WorldError::Newer(version)),
@@ -167,7 +169,7 @@ impl<'a> Documents<'a> {
     pub fn read_to_change(&self, name: &str, now: Timestamp) -> Result<Option<Value>, WorldError> {
         let path = self.path(name);
         let loaded = file::load(self.world, &path, self.bytes_max);
-        if let Loaded::Torn { bytes, backup: Some(_) } = loaded {
+        if let LoadedDocument::Torn { bytes, backup: Some(_) } = loaded {
             // The user might have edited the file: the edited content is kept beside it.
             self.world.write(&aside(&path, now), &bytes)?;
             file::restore(self.world, &path)?;

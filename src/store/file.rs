@@ -47,7 +47,7 @@ pub enum Saved {
 
 /// The step at which an attempt failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Step {
+pub enum SaveStep {
     /// Writing, syncing, or putting in place.
     Save,
     /// Reading back.
@@ -58,13 +58,13 @@ pub enum Step {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
     /// Where it failed.
-    pub step: Step,
+    pub step: SaveStep,
     /// The operation, and the error of the operating system.
     pub why: String,
 }
 
 impl Failure {
-    fn new(step: Step, what: &str, error: &WorldError) -> Self {
+    fn new(step: SaveStep, what: &str, error: &WorldError) -> Self {
         Self { step, why: format!("{what}: {error}") }
     }
 }
@@ -168,7 +168,7 @@ impl Saving<'_> {
 
     /// Writes the value into the file at `path`, syncs it and reads it back.
     fn fill(&self, path: &Path) -> Result<(), Failure> {
-        let failed = |what| move |error: WorldError| Failure::new(Step::Save, what, &error);
+        let failed = |what| move |error: WorldError| Failure::new(SaveStep::Save, what, &error);
         self.world.write(path, self.bytes).map_err(failed("write"))?;
         if self.durability.fsync {
             self.world.sync_file(path).map_err(failed("sync"))?;
@@ -179,9 +179,9 @@ impl Saving<'_> {
         match self.world.read(path, self.bytes.len()) {
             Ok(read) if read == self.bytes => Ok(()),
             Ok(_) | Err(WorldError::TooLarge(_)) => {
-                Err(Failure { step: Step::Verify, why: "data_mismatch".to_owned() })
+                Err(Failure { step: SaveStep::Verify, why: "data_mismatch".to_owned() })
             }
-            Err(error) => Err(Failure::new(Step::Verify, "read back", &error)),
+            Err(error) => Err(Failure::new(SaveStep::Verify, "read back", &error)),
         }
     }
 
@@ -197,7 +197,7 @@ impl Saving<'_> {
             }
             answer => answer,
         };
-        answer.map_err(|error| Failure::new(Step::Save, "replace", &error))
+        answer.map_err(|error| Failure::new(SaveStep::Save, "replace", &error))
     }
 
     fn sync_folder(&self) -> Result<(), Failure> {
@@ -207,7 +207,7 @@ impl Saving<'_> {
         match self.world.sync_folder(self.folder) {
             // The file system cannot: there is nothing more that could be done.
             Ok(()) | Err(WorldError::Unsupported) => Ok(()),
-            Err(error) => Err(Failure::new(Step::Save, "sync folder", &error)),
+            Err(error) => Err(Failure::new(SaveStep::Save, "sync folder", &error)),
         }
     }
 
@@ -257,7 +257,7 @@ pub fn replace(
     };
     world.remove(&saving.sibling).ok();
     saving.fill(&saving.sibling)?;
-    let failed = |error: WorldError| Failure::new(Step::Save, "quarantine", &error);
+    let failed = |error: WorldError| Failure::new(SaveStep::Save, "quarantine", &error);
     match aside {
         None => saving.place(false)?,
         // At no moment is there no file, which would read as no value; else for a moment only.
@@ -288,7 +288,7 @@ pub fn rewrite(world: &dyn World, path: &Path, bytes: &[u8]) -> Saved {
     };
     // One that an earlier attempt left behind.
     world.remove(&saving.sibling).ok();
-    let failed = |error: WorldError| Failure::new(Step::Save, "keep its permissions", &error);
+    let failed = |error: WorldError| Failure::new(SaveStep::Save, "keep its permissions", &error);
     let staged = saving.fill(&saving.sibling).and_then(|()| match world.stat(path) {
         Ok(_) => world.copy_rights(path, &saving.sibling).map_err(failed),
         Err(_) => Ok(()),
@@ -305,7 +305,7 @@ pub fn rewrite(world: &dyn World, path: &Path, bytes: &[u8]) -> Saved {
 
 /// Result of loading a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Loaded {
+pub enum LoadedDocument {
     /// The file does not exist.
     Missing,
     /// A whole value.
@@ -329,13 +329,13 @@ pub enum Loaded {
 /// Reads the value of the file at `path`, of at most `bytes_max` bytes; changes nothing.
 /// A missing file is missing even where a sibling exists: a person who deletes it means it.
 #[must_use]
-pub fn load(world: &dyn World, path: &Path, bytes_max: usize) -> Loaded {
+pub fn load(world: &dyn World, path: &Path, bytes_max: usize) -> LoadedDocument {
     let backup = || world.read(&sibling(path), bytes_max).ok().filter(|it| is_whole(it));
     match world.read(path, bytes_max) {
-        Ok(bytes) if is_whole(&bytes) => Loaded::Whole(bytes),
-        Ok(bytes) => Loaded::Torn { bytes, backup: backup() },
-        Err(WorldError::NotFound) => Loaded::Missing,
-        Err(error) => Loaded::Unreadable { error, backup: backup() },
+        Ok(bytes) if is_whole(&bytes) => LoadedDocument::Whole(bytes),
+        Ok(bytes) => LoadedDocument::Torn { bytes, backup: backup() },
+        Err(WorldError::NotFound) => LoadedDocument::Missing,
+        Err(error) => LoadedDocument::Unreadable { error, backup: backup() },
     }
 }
 

@@ -17,7 +17,7 @@ const TAIL_BYTES: usize = 16 * 1024;
 
 /// Event that a line records.
 #[derive(Debug, Clone, Copy)]
-pub enum Line<'a> {
+pub enum CallLine<'a> {
     /// A call is about to run.
     Begin {
         /// Its id, empty where the client names none.
@@ -50,17 +50,17 @@ pub enum Line<'a> {
 const BYTES_MAX: u64 = 256 * 1024;
 
 /// Appends a line to the file in `folder`, which must exist. A failure is ignored: see the module.
-pub fn append(world: &dyn World, folder: &Path, line: Line<'_>) {
+pub fn append(world: &dyn World, folder: &Path, line: CallLine<'_>) {
     let path = folder.join(FILE);
     // A separator in an id would make two fields of it.
     let field = |text: &str| text.replace(char::is_control, "");
     let text = match line {
-        Line::Begin { id, agent } => format!("begin\t{}\t{}\n", field(id), field(agent)),
-        Line::End { id, agent } => format!("end\t{}\t{}\n", field(id), field(agent)),
-        Line::Stop { total } => format!("stop\t{total}\n"),
-        Line::Waited { seq, agent } => format!("waited\t{seq}\t{}\n", field(agent)),
+        CallLine::Begin { id, agent } => format!("begin\t{}\t{}\n", field(id), field(agent)),
+        CallLine::End { id, agent } => format!("end\t{}\t{}\n", field(id), field(agent)),
+        CallLine::Stop { total } => format!("stop\t{total}\n"),
+        CallLine::Waited { seq, agent } => format!("waited\t{seq}\t{}\n", field(agent)),
     };
-    let ends_turn = matches!(line, Line::Stop { .. });
+    let ends_turn = matches!(line, CallLine::Stop { .. });
     let full = ends_turn && world.stat(&path).is_ok_and(|it| it.length > BYTES_MAX);
     let _ignored = match full {
         true => world.write(&path, text.as_bytes()),

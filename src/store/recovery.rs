@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value};
 
-use super::file::{self, Loaded};
+use super::file::{self, LoadedDocument};
 use super::layout::SessionPaths;
 use super::session_file::{self, StateFile};
 use super::validate::Corruption;
@@ -18,7 +18,7 @@ const SEARCHED_BYTES: u64 = 256 * 1024;
 
 /// Where a state comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Origin {
+pub enum StateOrigin {
     /// The file does not exist: no stop was evaluated, or the user deleted the file.
     Fresh,
     /// The file.
@@ -33,13 +33,13 @@ pub enum Origin {
         /// Problem of the damaged file.
         reason: Corruption,
         /// Source of the recovered state.
-        from: Source,
+        from: RecoverySource,
     },
 }
 
 /// Source of a recovered state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Source {
+pub enum RecoverySource {
     /// The file's sibling, which holds the value before or after.
     Backup,
     /// The counters in the diagnostic log.
@@ -48,7 +48,7 @@ pub enum Source {
     Nothing,
 }
 
-impl Source {
+impl RecoverySource {
     /// As the log carries it.
     #[must_use]
     pub fn as_str(self) -> &'static str {
@@ -64,7 +64,7 @@ impl Source {
 #[derive(Debug, Clone)]
 pub(super) struct RecoveredState {
     pub(super) state: SessionState,
-    pub(super) origin: Origin,
+    pub(super) origin: StateOrigin,
     pub(super) raw: Map<String, Value>,
     pub(super) foreign_id: Option<String>,
     pub(super) damage: Option<Damage>,
@@ -85,8 +85,8 @@ pub(super) struct Damage {
 pub(super) fn find(world: &dyn World, paths: &SessionPaths, session: &SessionId) -> RecoveredState {
     let (bytes, backup, reason, quote) = match file::load(world, &paths.state, STATE_FILE_BYTES_MAX)
     {
-        Loaded::Missing => return fresh(session),
-        Loaded::Whole(bytes) => match session_file::read(&bytes, session) {
+        LoadedDocument::Missing => return fresh(session),
+        LoadedDocument::Whole(bytes) => match session_file::read(&bytes, session) {
             Ok(file) => return found(file),
             Err((reason, quote)) => {
                 let sibling = file::sibling(&paths.state);
@@ -94,12 +94,12 @@ pub(super) fn find(world: &dyn World, paths: &SessionPaths, session: &SessionId)
                 (Some(bytes), backup, reason, quote)
             }
         },
-        Loaded::Torn { bytes, backup } => {
+        LoadedDocument::Torn { bytes, backup } => {
             let error = session_file::read(&bytes, session).err();
             let (reason, quote) = error.unwrap_or((Corruption::InvalidJson, Value::Null));
             (Some(bytes), backup, reason, quote)
         }
-        Loaded::Unreadable { error, backup } => {
+        LoadedDocument::Unreadable { error, backup } => {
             (None, backup, unreadable(&error), Value::String(error.to_string()))
         }
     };
@@ -115,13 +115,13 @@ pub(super) fn find(world: &dyn World, paths: &SessionPaths, session: &SessionId)
             if behind {
                 catch_up(&mut state, &remembered);
             }
-            let from = if state == before { Source::Backup } else { Source::Log };
-            let origin = Origin::Recovered { reason, from };
+            let from = if state == before { RecoverySource::Backup } else { RecoverySource::Log };
+            let origin = StateOrigin::Recovered { reason, from };
             RecoveredState { state, origin, raw, foreign_id: None, damage: Some(damage) }
         }
         None => {
-            let from = if in_log { Source::Log } else { Source::Nothing };
-            let origin = Origin::Recovered { reason, from };
+            let from = if in_log { RecoverySource::Log } else { RecoverySource::Nothing };
+            let origin = StateOrigin::Recovered { reason, from };
             let (raw, damage) = (Map::new(), Some(damage));
             RecoveredState { state: remembered, origin, raw, foreign_id: None, damage }
         }
@@ -131,7 +131,7 @@ pub(super) fn find(world: &dyn World, paths: &SessionPaths, session: &SessionId)
 fn fresh(session: &SessionId) -> RecoveredState {
     RecoveredState {
         state: SessionState::new(session.clone()),
-        origin: Origin::Fresh,
+        origin: StateOrigin::Fresh,
         raw: Map::new(),
         foreign_id: None,
         damage: None,
@@ -139,7 +139,7 @@ fn fresh(session: &SessionId) -> RecoveredState {
 }
 
 fn found(file: StateFile) -> RecoveredState {
-    let origin = file.newer.map_or(Origin::File, |version| Origin::Newer { version });
+    let origin = file.newer.map_or(StateOrigin::File, |version| StateOrigin::Newer { version });
     let StateFile { state, raw, foreign_id, newer: _ } = file;
     RecoveredState { state, origin, raw, foreign_id, damage: None }
 }

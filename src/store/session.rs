@@ -13,7 +13,7 @@ use super::layout::{self, LOG_FILE, STATE_FILE};
 pub use super::layout::{Layout, SessionPaths};
 use super::prune::{Retention, prune};
 use super::recovery::{Damage, RecoveredState, find};
-pub use super::recovery::{Origin, Source};
+pub use super::recovery::{RecoverySource, StateOrigin};
 use super::{log, session_file};
 use policyd_base::id::SessionId;
 use policyd_base::limits::{QUARANTINE_FILES_MAX, STATE_FILE_BYTES_MAX};
@@ -77,7 +77,7 @@ pub struct LoadedSession {
     /// The state; its id is always the one asked for.
     pub state: SessionState,
     /// Where it comes from.
-    pub origin: Origin,
+    pub origin: StateOrigin,
     /// The id in the file, where it is another one.
     pub foreign_id: Option<String>,
 }
@@ -224,7 +224,7 @@ impl LockedSession<'_> {
     /// state is not written. The save is logged; whether that succeeds does not matter.
     pub fn commit(&mut self, state: &SessionState) -> Saved {
         let found = self.found().clone();
-        if let Origin::Newer { version } = found.origin {
+        if let StateOrigin::Newer { version } = found.origin {
             let ours = session_file::FORMAT_VERSION;
             return self
                 .refuse(format!("the file has version {version}, this program knows {ours}"));
@@ -232,7 +232,7 @@ impl LockedSession<'_> {
         let mut next = state.clone();
         next.session_id = self.session.clone();
         next.revision = found.state.revision;
-        if next == found.state && matches!(found.origin, Origin::File | Origin::Fresh) {
+        if next == found.state && matches!(found.origin, StateOrigin::File | StateOrigin::Fresh) {
             return Saved::Durable { retries: 0 };
         }
         next.revision = found.state.revision.max(state.revision).saturating_add(1);
@@ -246,13 +246,17 @@ impl LockedSession<'_> {
         }
         let names = match found.origin {
             // A state that cannot be read might never have existed.
-            Origin::Fresh | Origin::Recovered { .. } => self.sync_folders(),
-            Origin::File | Origin::Newer { .. } => Ok(()),
+            StateOrigin::Fresh | StateOrigin::Recovered { .. } => self.sync_folders(),
+            StateOrigin::File | StateOrigin::Newer { .. } => Ok(()),
         };
         let saved = self.save(found.state.main.consecutive_blocks, &next, &bytes);
         if !matches!(saved, Saved::NotSaved { .. }) {
-            self.found =
-                Some(RecoveredState { state: next, origin: Origin::File, damage: None, ..found });
+            self.found = Some(RecoveredState {
+                state: next,
+                origin: StateOrigin::File,
+                damage: None,
+                ..found
+            });
         }
         match (names, saved) {
             (Err(error), Saved::Durable { retries }) => {
@@ -311,7 +315,7 @@ impl LockedSession<'_> {
         let mut found = find(self.store.world, &self.paths, &self.session);
         let counter = found.state.main.consecutive_blocks;
         match (found.origin, found.damage.take()) {
-            (Origin::Recovered { reason, from }, Some(damage)) => {
+            (StateOrigin::Recovered { reason, from }, Some(damage)) => {
                 let entries = self.scene(|scene| {
                     vec![
                         scene.state_load(counter, Some(reason)),
@@ -324,8 +328,8 @@ impl LockedSession<'_> {
                     found.damage = Some(damage);
                 }
             }
-            (Origin::Fresh, _) => {}
-            (Origin::File | Origin::Newer { .. } | Origin::Recovered { .. }, _) => {
+            (StateOrigin::Fresh, _) => {}
+            (StateOrigin::File | StateOrigin::Newer { .. } | StateOrigin::Recovered { .. }, _) => {
                 let mut entry = self.scene(|scene| scene.state_load(counter, None));
                 if let (Some(id), Some(entry)) = (&found.foreign_id, entry.as_object_mut()) {
                     entry.insert("foreign_session_id".to_owned(), Value::from(id.as_str()));

@@ -23,7 +23,7 @@ use super::file::Durability;
 use super::log;
 use super::user_choices::UserChoiceStore;
 use found::{SignalFileBytes, SignalFileState};
-use ledger::{Claim, Ending, Ledger};
+use ledger::{ClaimEntry, Ending, Ledger};
 use policyd_base::limits::{
     DRIFT_LOG_BYTES_MAX, HOOK_LOCK_WAIT, SIGNAL_FILE_BYTES_MAX, SIGNALS_MAX,
 };
@@ -307,7 +307,7 @@ impl<'a> SignalStore<'a> {
         }
         view.signals.retain(|it| !ledger.endings.contains_key(&it.id));
         for it in &mut view.signals {
-            if let Some(Claim { by, until }) = ledger.claims.get(&it.id).cloned() {
+            if let Some(ClaimEntry { by, until }) = ledger.claims.get(&it.id).cloned() {
                 it.signal.phase = SignalPhase::Claimed { by, until };
             }
             it.signal.late_since = ledger.late.get(&it.id).copied();

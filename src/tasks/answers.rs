@@ -3,7 +3,7 @@
 
 use serde_json::json;
 
-use super::{Row, Stores};
+use super::{ReviewRow, Stores};
 use policyd_state::dead_letter::TaskEvent;
 use policyd_state::escalation::{Escalation, EscalationEffect, EscalationEvent};
 use policyd_world::WorldError;
@@ -12,7 +12,7 @@ use policyd_world::WorldError;
 #[derive(Debug)]
 pub enum AnswerOutcome {
     /// The question is closed. Contains what the review did to its tasks.
-    Moved(Vec<Row>),
+    Moved(Vec<ReviewRow>),
     /// It was closed before; the first decision stays.
     AlreadyResolved,
 }

@@ -21,7 +21,7 @@ use policyd_yaml::time::Timestamp;
 
 /// A failed attempt as it is reported.
 #[derive(Debug, Clone, Default)]
-pub struct Report {
+pub struct FailureReport {
     /// The task: what is known of it so far; only its id must be there.
     pub task: Task,
     /// What was tried and what became of it.
@@ -49,7 +49,7 @@ pub struct RecordedFailure {
 
 impl Stores<'_> {
     /// Takes a failed attempt in; the task enters the dead letters where a rule says so.
-    pub fn fail(&self, report: &Report) -> Result<RecordedFailure, WorldError> {
+    pub fn fail(&self, report: &FailureReport) -> Result<RecordedFailure, WorldError> {
         let mut problems = self.take_late_in();
         let mut taken = self.fail_now(report)?;
         taken.problems.append(&mut problems);
@@ -58,12 +58,15 @@ impl Stores<'_> {
 
     /// Records a failed attempt for a hook, which cannot wait for long: if the queues are locked, the report
     /// is deferred to the next process. `None` if it was deferred.
-    pub fn fail_or_defer(&self, report: &Report) -> Result<Option<RecordedFailure>, WorldError> {
+    pub fn fail_or_defer(
+        &self,
+        report: &FailureReport,
+    ) -> Result<Option<RecordedFailure>, WorldError> {
         let refused = match self.fail(report) {
             Ok(taken) => return Ok(Some(taken)),
             Err(error) => error,
         };
-        let Report { task, attempt, .. } = masked(report);
+        let FailureReport { task, attempt, .. } = masked(report);
         let attempt = Attempt { number: 1, at: self.now, ..attempt };
         let task = Task { attempts: vec![attempt], ..task };
         // Why it was not recorded explains more than why it could not be deferred.
@@ -90,7 +93,8 @@ impl Stores<'_> {
                 // A process that dies before the removal does not count it twice.
                 let key = if attempt.key.is_empty() { name.clone() } else { attempt.key.clone() };
                 task.attempts.clear();
-                let report = Report { task, attempt: Attempt { key, ..attempt }, at_once: false };
+                let report =
+                    FailureReport { task, attempt: Attempt { key, ..attempt }, at_once: false };
                 all.push((name, self.ingest(lists, &masked(&report))));
             }
             Ok(all)
@@ -108,7 +112,7 @@ impl Stores<'_> {
         }
     }
 
-    fn fail_now(&self, report: &Report) -> Result<RecordedFailure, WorldError> {
+    fn fail_now(&self, report: &FailureReport) -> Result<RecordedFailure, WorldError> {
         if report.task.id.trim().is_empty() {
             return Err(WorldError::Io("a task needs an id".to_owned()));
         }
@@ -118,7 +122,7 @@ impl Stores<'_> {
     }
 
     /// Takes one failed attempt into the lists.
-    fn ingest(&self, lists: &mut Lists, report: &Report) -> RecordedFailure {
+    fn ingest(&self, lists: &mut Lists, report: &FailureReport) -> RecordedFailure {
         let known = lists.find(&report.task.id).cloned();
         let before = known.map_or_else(|| report.task.clone(), |it| it.with(&report.task));
         let known_at = report.attempt.at != Timestamp::default();
@@ -325,7 +329,7 @@ pub(super) fn not_asked(task: &Task, error: &WorldError) -> String {
 }
 
 /// The same report without the secrets that somebody's words may hold.
-fn masked(report: &Report) -> Report {
+fn masked(report: &FailureReport) -> FailureReport {
     let plain = |text: &str| mask(text).0.into_owned();
     let (attempt, at_once) = (&report.attempt, report.at_once);
     let attempt = Attempt {
@@ -333,7 +337,7 @@ fn masked(report: &Report) -> Report {
         error: plain(&attempt.error),
         ..attempt.clone()
     };
-    Report { task: masked_task(&report.task), attempt, at_once }
+    FailureReport { task: masked_task(&report.task), attempt, at_once }
 }
 
 fn masked_task(task: &Task) -> Task {

@@ -48,8 +48,8 @@ use policyd_world::fenced::WriteProtectedWorld;
 use policyd_yaml::time::Timestamp;
 
 pub use answers::{AnswerOutcome, AnswerPart};
-pub use dead_letters::{RecordedFailure, Report};
-pub use reviews::{Reviewed, Row};
+pub use dead_letters::{FailureReport, RecordedFailure};
+pub use reviews::{ReviewRow, ReviewedTasks};
 pub use triggers::CLEAR;
 
 /// Where stores are, and how they are written.

@@ -14,7 +14,7 @@ use policyd_world::WorldError;
 
 /// What a review did with one task.
 #[derive(Debug, Clone)]
-pub struct Row {
+pub struct ReviewRow {
     /// The task afterwards.
     pub task: Task,
     /// What was done: `retry`, `split`, `escalate`, `abandon`, `wait`, `leave`.
@@ -31,9 +31,9 @@ pub struct Row {
 
 /// What one call reviewed.
 #[derive(Debug, Clone, Default)]
-pub struct Reviewed {
+pub struct ReviewedTasks {
     /// The tasks, one row each.
-    pub rows: Vec<Row>,
+    pub rows: Vec<ReviewRow>,
     /// Dead letters that are left for the next call.
     pub left: usize,
 }
@@ -41,7 +41,7 @@ pub struct Reviewed {
 impl Stores<'_> {
     /// Looks at the dead letters and does what the rules say: at those that are named, else at all of them,
     /// from where the last call ended and no more than one call may look at.
-    pub fn review(&self, wanted: &[String]) -> Result<Reviewed, WorldError> {
+    pub fn review(&self, wanted: &[String]) -> Result<ReviewedTasks, WorldError> {
         let late = self.take_late_in();
         let reviewed = self.queues.change(self.now, |lists| {
             let reviewed = self.review_all(lists, wanted)?;
@@ -68,7 +68,7 @@ impl Stores<'_> {
     }
 
     /// What a review would do, with nothing changed.
-    pub fn preview_review(&self, wanted: &[String]) -> Vec<Row> {
+    pub fn preview_review(&self, wanted: &[String]) -> Vec<ReviewRow> {
         let mut lists = self.queues.peek();
         let ids = self.dead(&lists, wanted);
         let around = QueueContext::new(&lists.tasks);
@@ -95,7 +95,11 @@ impl Stores<'_> {
         dead.filter(|it| wanted.is_empty() || wanted.contains(it)).collect()
     }
 
-    fn review_all(&self, lists: &mut Lists, wanted: &[String]) -> Result<Reviewed, WorldError> {
+    fn review_all(
+        &self,
+        lists: &mut Lists,
+        wanted: &[String],
+    ) -> Result<ReviewedTasks, WorldError> {
         let began = self.world.elapsed();
         self.take_answers_in(lists);
         let around = QueueContext::new(&lists.tasks);
@@ -112,7 +116,7 @@ impl Stores<'_> {
             let is_full = rows.len() >= REVIEWED_AT_ONCE_MAX || took >= REVIEW_TIME_MAX;
             if bounded && is_full && !rows.is_empty() {
                 lists.review_from = id;
-                return Ok(Reviewed { rows, left: ids.len().saturating_add(1) });
+                return Ok(ReviewedTasks { rows, left: ids.len().saturating_add(1) });
             }
             let Some(task) = lists.find(&id).cloned() else { continue };
             let (rule, ruling) = self.judged(&task, &around);
@@ -130,7 +134,7 @@ impl Stores<'_> {
         if bounded {
             lists.review_from.clear();
         }
-        Ok(Reviewed { rows, left: 0 })
+        Ok(ReviewedTasks { rows, left: 0 })
     }
 
     /// Applies answers that arrived while the task could not be moved.
@@ -180,7 +184,7 @@ impl Stores<'_> {
         rule: &Review,
         trigger: Option<usize>,
         lists: &mut Lists,
-    ) -> Result<Row, WorldError> {
+    ) -> Result<ReviewRow, WorldError> {
         let mut escalation = String::new();
         if rule.action == ReviewAction::Escalate {
             escalation = self.escalate(task, trigger)?.id;
@@ -203,14 +207,19 @@ fn part_id(task: &Task, lists: &Lists) -> String {
     (1..).map(name).find(|id| !taken(id)).unwrap_or_default()
 }
 
-fn row(task: &Task, rule: Option<&Review>, effects: &[TaskEffect], problems: Vec<String>) -> Row {
+fn row(
+    task: &Task,
+    rule: Option<&Review>,
+    effects: &[TaskEffect],
+    problems: Vec<String>,
+) -> ReviewRow {
     let part = effects.iter().find_map(|it| match it {
         TaskEffect::Created(part) => Some(part.id.clone()),
         TaskEffect::Recovered | TaskEffect::Abandoned | TaskEffect::Done | TaskEffect::Claimed => {
             None
         }
     });
-    Row {
+    ReviewRow {
         task: task.clone(),
         action: rule.map_or("leave", |it| it.action.as_str()),
         rule: rule.map(|it| it.id.clone()).unwrap_or_default(),

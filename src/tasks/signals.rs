@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Report, Stores};
+use super::{FailureReport, Stores};
 use policyd_evaluation::escalation::EscalationDetails;
 use policyd_evaluation::signals::{self as rules, DriftAnswer, SignalInfo};
 use policyd_policy::signals::SignalStorage;
@@ -175,7 +175,7 @@ impl<'a> Stores<'a> {
                 if task.is_empty() || !waits {
                     return Ok(()); // It waits for something else.
                 }
-                let report = Report {
+                let report = FailureReport {
                     task: Task { id: task.to_owned(), ..Task::default() },
                     attempt: Attempt {
                         error_type: "no_answer".to_owned(),

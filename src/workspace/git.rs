@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::checkout;
 use policyd_probe::git::{self, NO_SUBMODULE_TREES};
-use policyd_record::summary::known::Git;
+use policyd_record::summary::known::GitState;
 use policyd_world::World;
 
 /// Time that one question may take.
@@ -15,7 +15,7 @@ const DEADLINE: Duration = Duration::from_secs(2);
 const ANSWER_BYTES_MAX: usize = 64 * 1024;
 
 /// Asks git about a folder. `since`: a commit from which on changes count, where one is known.
-pub fn ask(world: &dyn World, folder: &Path, since: Option<&str>) -> Git {
+pub fn ask(world: &dyn World, folder: &Path, since: Option<&str>) -> GitState {
     let checkout = checkout::around(world, folder);
     let project = checkout.as_deref().unwrap_or(folder);
     let git = git::Git::new(world, folder, project, DEADLINE, ANSWER_BYTES_MAX);
@@ -34,7 +34,7 @@ pub fn ask(world: &dyn World, folder: &Path, since: Option<&str>) -> Git {
         ];
         run(&[&["diff"], &options[..]].concat())
     };
-    Git {
+    GitState {
         status: run(&["status", "--porcelain=v1", "-z", "--branch", NO_SUBMODULE_TREES]),
         log: run(&["log", "--oneline", "--no-decorate", "-8"]),
         changed: since.and_then(changed),

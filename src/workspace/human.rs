@@ -75,7 +75,7 @@ impl Actor {
 
 /// Why an action that only a human may take was refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Refusal {
+pub enum HumanRefusal {
     /// An agent runs the command; what shows it.
     Agent { action: String, evidence: String },
     /// Processes that started the command are not known.
@@ -88,7 +88,7 @@ pub enum Refusal {
     NoTerminal { action: String },
 }
 
-impl Display for Refusal {
+impl Display for HumanRefusal {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self {
             Self::Agent { action, evidence } => write!(
@@ -157,20 +157,20 @@ fn random_word(world: &dyn World) -> Option<String> {
 ///
 /// # Errors
 /// Why the action is refused.
-pub fn confirm(world: &dyn World, action: &str) -> Result<Actor, Refusal> {
+pub fn confirm(world: &dyn World, action: &str) -> Result<Actor, HumanRefusal> {
     let action = shown(action);
     if let Some(evidence) = agent_evidence(world) {
-        return Err(Refusal::Agent { action, evidence: shown(&evidence) });
+        return Err(HumanRefusal::Agent { action, evidence: shown(&evidence) });
     }
     if let Some(gap) = world.ancestry().gap {
-        return Err(Refusal::Unseen { action, gap });
+        return Err(HumanRefusal::Unseen { action, gap });
     }
-    let Some(word) = random_word(world) else { return Err(Refusal::NoWord { action }) };
+    let Some(word) = random_word(world) else { return Err(HumanRefusal::NoWord { action }) };
     let question = format!("policyd will {action}.\nType `{word}` to confirm: ");
     match world.confirm(&question, &word) {
         Confirmation::Yes => Ok(Actor::of(world)),
-        Confirmation::No => Err(Refusal::NotConfirmed { action }),
-        Confirmation::NoTerminal => Err(Refusal::NoTerminal { action }),
+        Confirmation::No => Err(HumanRefusal::NotConfirmed { action }),
+        Confirmation::NoTerminal => Err(HumanRefusal::NoTerminal { action }),
     }
 }
 

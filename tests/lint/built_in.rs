@@ -5,7 +5,7 @@ use std::sync::Arc;
 use policyd::lint::{self, Profile, Subject};
 use policyd::policy::builtin;
 use policyd::policy::load::Pack;
-use policyd::policy::review::{Base, Reviewed};
+use policyd::policy::review::{Base, ReviewedPolicy};
 use policyd::report::diagnostics::render_compact;
 use policyd::source::Source;
 use policyd::time::Timestamp;
@@ -24,7 +24,7 @@ fn the_built_in_pack_and_its_cases_are_clean_by_the_strict_profile() {
     let cases = builtin::CASES.iter().filter(|(file, _)| file.ends_with(".yaml"));
     let cases = cases.map(|(file, text)| source("policies/tests", file, text)).collect();
     let base = Base::new(&builtin::pack());
-    let reviewed = Reviewed::new(&pack, &base);
+    let reviewed = ReviewedPolicy::new(&pack, &base);
     let subject =
         Subject::new(&pack, &reviewed, Timestamp::parse(TODAY).unwrap()).with_cases(cases);
     let found = lint::review(&subject, Profile::Strict, true);

@@ -5,7 +5,7 @@ use std::path::Path;
 use policyd::lint::baseline::{Baseline, BaselineLocation, fingerprints};
 use policyd::lint::{Profile, Reviewed};
 use policyd::report::diagnostics::{Style, render_text};
-use policyd::report::lint::{Review, github, json, summary};
+use policyd::report::lint::{LintReview, github, json, summary};
 use policyd::report::{junit, sarif};
 use policyd::source::Diagnostic;
 use serde_json::Value;
@@ -36,12 +36,12 @@ const RULES: &str = r#"# policyd: ignore-file[PD214] reason="a small pack"
 "#;
 
 /// A review with something of everything.
-fn review() -> Review {
+fn review() -> LintReview {
     let Reviewed { findings, ignored } = look(&[("considerations.yaml", RULES)], Profile::Strict);
     let (known, findings) = findings.into_iter().partition(|it| it.code == "constant-condition");
     let files = vec!["policies/considerations.yaml".to_owned()];
     let unreadable = vec!["policies/probes.yaml: is not UTF-8 text".to_owned()];
-    Review { files, findings, ignored, known, unreadable }
+    LintReview { files, findings, ignored, known, unreadable }
 }
 
 /// Versions change with releases; what is said does not.
@@ -72,7 +72,7 @@ fn sarif_is_as_its_official_schema_says() {
         language.as_object_mut().unwrap().remove("pattern").unwrap();
     }
     let validator = jsonschema::validator_for(&schema).unwrap();
-    for review in [review(), Review::default()] {
+    for review in [review(), LintReview::default()] {
         let log = sarif::sarif(&review);
         let wrong: Vec<String> = validator.iter_errors(&log).map(|it| it.to_string()).collect();
         assert!(wrong.is_empty(), "{wrong:#?}");

@@ -18,7 +18,7 @@ use policyd::lint::{self, Profile, Subject};
 use policyd::policy::builtin;
 use policyd::policy::guards::GuardBody;
 use policyd::policy::load::{self, Pack};
-use policyd::policy::review::{Base, Reviewed};
+use policyd::policy::review::{Base, ReviewedPolicy};
 use policyd::source::node::{Node, NodeKind};
 use policyd::source::shape::Kind;
 use policyd::source::{Level, Source};
@@ -67,7 +67,7 @@ fn folder() -> Pack {
 fn words() -> Vec<Word> {
     let pack = folder();
     let base = Base::new(&builtin::pack());
-    let reviewed = Reviewed::new(&pack, &base);
+    let reviewed = ReviewedPolicy::new(&pack, &base);
     let subject = Subject::new(&pack, &reviewed, Timestamp::parse(TODAY).unwrap());
     let mut found = Vec::new();
     let file_of =
@@ -226,7 +226,7 @@ fn decisions(pack: &Pack) -> Option<String> {
 
 /// Whether lint says something of a pack. Its cases are not looked at here: without them, every rule would
 /// lack one.
-fn is_warned_of(pack: &Pack, reviewed: &Reviewed) -> bool {
+fn is_warned_of(pack: &Pack, reviewed: &ReviewedPolicy) -> bool {
     let now = Timestamp::parse(TODAY).unwrap();
     let found = lint::review(&Subject::new(pack, reviewed, now), Profile::Strict, true).findings;
     found.iter().any(|it| it.level >= Level::Warning && it.code != "missing-case")
@@ -239,7 +239,7 @@ fn slips_through(base: &Base, original: &str, word: &Word, mutant: &str) -> bool
     let mut text = source.text.clone();
     text.replace_range(word.start..word.start + word.text.len(), mutant);
     *source = Arc::new(Source { name: source.name.clone(), text });
-    let reviewed = Reviewed::new(&pack, base);
+    let reviewed = ReviewedPolicy::new(&pack, base);
     // What the loader refuses no comment can silence, and most typos end here.
     if reviewed.diagnostics.iter().any(|it| it.level >= Level::Error) {
         return false;
@@ -290,7 +290,7 @@ fn no_typo_changes_a_decision_in_silence() {
     }
     assert!(tries.len() > 750 / every, "{} mutants", tries.len());
     let original = decisions(&folder()).unwrap();
-    let untouched = Reviewed::new(&folder(), &Base::new(&builtin::pack()));
+    let untouched = ReviewedPolicy::new(&folder(), &Base::new(&builtin::pack()));
     assert!(!is_warned_of(&folder(), &untouched), "lint would see no difference");
     let share = tries.len().div_ceil(thread::available_parallelism().map_or(1, Into::into));
     let slipped: Vec<String> = thread::scope(|scope| {

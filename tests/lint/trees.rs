@@ -4,7 +4,7 @@
 use policyd::expr::ast::{Expr, ExprKind};
 use policyd::lint::Subject;
 use policyd::policy::builtin;
-use policyd::policy::review::{Base, Reviewed};
+use policyd::policy::review::{Base, ReviewedPolicy};
 use policyd::time::Timestamp;
 
 use crate::subjects::TODAY;
@@ -13,7 +13,7 @@ use crate::subjects::TODAY;
 fn a_part_read_by_itself_is_the_part() {
     let pack = builtin::pack();
     let base = Base::new(&pack);
-    let reviewed = Reviewed::new(&pack, &base);
+    let reviewed = ReviewedPolicy::new(&pack, &base);
     let subject = Subject::new(&pack, &reviewed, Timestamp::parse(TODAY).unwrap());
     let (mut sites, mut parts) = (0, 0);
     for site in &subject.sites {

@@ -14,7 +14,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use policyd::id::SessionId;
-use policyd::store::file::{Durability, Loaded, Saved, load, restore, save};
+use policyd::store::file::{Durability, LoadedDocument, Saved, load, restore, save};
 use policyd::store::session::{Layout, Origin, SessionStore, Source};
 use policyd::world::fake::{FakeWorld, Op, Survival};
 use policyd::world::{World, WorldError};
@@ -35,10 +35,12 @@ fn put(world: &FakeWorld, value: u32) -> Saved {
 /// The value; 0 where there is none. A torn file counts as its sibling.
 fn get(world: &FakeWorld) -> u32 {
     let bytes = match load(world, Path::new(PATH), 1 << 20) {
-        Loaded::Missing => return 0,
-        Loaded::Whole(bytes) => bytes,
-        Loaded::Torn { backup: Some(bytes), .. } => bytes,
-        lost @ (Loaded::Torn { .. } | Loaded::Unreadable { .. }) => panic!("{lost:?}"),
+        LoadedDocument::Missing => return 0,
+        LoadedDocument::Whole(bytes) => bytes,
+        LoadedDocument::Torn { backup: Some(bytes), .. } => bytes,
+        lost @ (LoadedDocument::Torn { .. } | LoadedDocument::Unreadable { .. }) => {
+            panic!("{lost:?}")
+        }
     };
     let value: serde_json::Value = serde_json::from_slice(&bytes).unwrap();
     u32::try_from(value.get("n").unwrap().as_u64().unwrap()).unwrap()
@@ -46,7 +48,7 @@ fn get(world: &FakeWorld) -> u32 {
 
 /// What a program does after a restart: put a whole sibling in place of a torn file.
 fn mend(world: &FakeWorld) {
-    if let Loaded::Torn { backup: Some(_), .. } = load(world, Path::new(PATH), 1 << 20) {
+    if let LoadedDocument::Torn { backup: Some(_), .. } = load(world, Path::new(PATH), 1 << 20) {
         restore(world, Path::new(PATH)).unwrap();
     }
 }
@@ -121,7 +123,7 @@ fn a_second_crash_while_mending_changes_nothing() {
                 let world = world.reboot(survival);
                 let found = get(&world);
                 world.crash_at(second);
-                if let Loaded::Torn { .. } = load(&world, Path::new(PATH), 1 << 20) {
+                if let LoadedDocument::Torn { .. } = load(&world, Path::new(PATH), 1 << 20) {
                     restore(&world, Path::new(PATH)).ok();
                 }
                 let saved = put(&world, old + 2);

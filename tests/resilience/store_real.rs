@@ -8,7 +8,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use policyd::id::SessionId;
-use policyd::store::file::{Durability, Loaded, Saved, load, save};
+use policyd::store::file::{Durability, LoadedDocument, Saved, load, save};
 use policyd::store::session::{Layout, Origin, SessionStore};
 use policyd::world::real::RealWorld;
 use policyd::world::{CommandOutput, ExternalCommand, World, WorldError};
@@ -177,7 +177,7 @@ fn a_save_exchanges_two_files_and_reads_are_bounded() {
     if world.exchange(&path, &path) == Ok(()) {
         assert_eq!(inode(), first);
     }
-    assert_eq!(load(&world, &path, 99), Loaded::Whole(b"{\"n\": 3}".to_vec()));
+    assert_eq!(load(&world, &path, 99), LoadedDocument::Whole(b"{\"n\": 3}".to_vec()));
     assert_eq!(world.read(&path, 3), Err(WorldError::TooLarge(8)));
     assert_eq!(world.read(folder.path(), 99), Err(WorldError::NotAFile));
     assert_eq!(world.read(&folder.path().join("none"), 99), Err(WorldError::NotFound));

@@ -4,7 +4,7 @@
 use serde_json::{Map, Value, json};
 
 use super::error::CaseError;
-use crate::tasks::{Report, Stores};
+use crate::tasks::{FailureReport, Stores};
 use policyd_cases::happens::{FailedTask, StepAction};
 use policyd_evaluation::{signals as due, tables};
 use policyd_fact_table::words;
@@ -76,7 +76,7 @@ fn signaled(
 }
 
 fn failed(stores: &Stores<'_>, it: &FailedTask) -> Result<Map<String, Value>, CaseError> {
-    let report = Report {
+    let report = FailureReport {
         task: Task { id: it.id.clone(), title: it.title.clone(), ..Task::default() },
         attempt: Attempt {
             approach: it.approach.clone(),

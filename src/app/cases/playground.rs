@@ -9,7 +9,7 @@ use policyd_cases::names::NameTable;
 use policyd_cases::read;
 use policyd_lint::{self as lint, Profile, Subject};
 use policyd_policy::load::Pack;
-use policyd_policy::review::{Base, Reviewed};
+use policyd_policy::review::{Base, ReviewedPolicy};
 use policyd_policy::{builtin, load};
 use policyd_report::diagnostics::{self, Style};
 use policyd_world::World;
@@ -89,7 +89,7 @@ impl Playground<'_> {
 
     fn findings(&self, pack: &Pack, now: Timestamp) -> Vec<Diagnostic> {
         let base = Base::new(&builtin::pack());
-        let reviewed = Reviewed::new(pack, &base);
+        let reviewed = ReviewedPolicy::new(pack, &base);
         lint::review(&Subject::new(pack, &reviewed, now), Profile::Default, true).findings
     }
 }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::check::{Check, Health, try_to_write};
+use super::check::{CheckHealth, DoctorCheck, try_to_write};
 use crate::packs;
 use crate::sessions::recorded;
 use crate::workspace::project::{self, Project};
@@ -13,7 +13,7 @@ const HELP: &str = "help: correct the type, owner or permissions of that path, o
                     directory in POLICYD_STATE_DIR";
 
 /// Checks every audit log that the project's hooks write to.
-pub(super) fn inspect_log(world: &dyn World, project: &Project) -> Vec<Check> {
+pub(super) fn inspect_log(world: &dyn World, project: &Project) -> Vec<DoctorCheck> {
     let policy = packs::policy(world, &packs::find(world, project, None)).ok();
     let logs = recorded::log_paths(world, project, policy.as_ref());
     // As for a hook: nothing is written behind a symbolic link.
@@ -24,7 +24,7 @@ pub(super) fn inspect_log(world: &dyn World, project: &Project) -> Vec<Check> {
     logs.iter().map(|it| check(world, it)).collect()
 }
 
-fn check(world: &dyn World, log: &Path) -> Check {
+fn check(world: &dyn World, log: &Path) -> DoctorCheck {
     let name = log.display();
     let found = world.stat(log).ok();
     let tried = match found.as_ref().map(|it| it.kind) {
@@ -33,8 +33,8 @@ fn check(world: &dyn World, log: &Path) -> Check {
         None => try_to_create(world, log),
     };
     match tried {
-        Ok(()) if found.is_some() => Check::good(ABOUT, format!("{name} is writable")),
-        Ok(()) => Check::good(ABOUT, format!("{name} is created with the first decision")),
+        Ok(()) if found.is_some() => DoctorCheck::good(ABOUT, format!("{name} is writable")),
+        Ok(()) => DoctorCheck::good(ABOUT, format!("{name} is created with the first decision")),
         Err((path, error)) => {
             let why = if path == log {
                 error.to_string()
@@ -42,7 +42,10 @@ fn check(world: &dyn World, log: &Path) -> Check {
                 format!("{}: {error}", path.display())
             };
             let text = format!("{name} could not be written ({why}); decisions are not recorded");
-            Check { more: vec![HELP.to_owned()], ..Check::new(ABOUT, Health::Bad, text) }
+            DoctorCheck {
+                more: vec![HELP.to_owned()],
+                ..DoctorCheck::new(ABOUT, CheckHealth::Bad, text)
+            }
         }
     }
 }

@@ -6,7 +6,7 @@ use policyd_world::{World, WorldError};
 
 /// How a check ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Health {
+pub enum CheckHealth {
     /// As it should be.
     Good,
     /// Something the user should know.
@@ -15,7 +15,7 @@ pub enum Health {
     Bad,
 }
 
-impl Health {
+impl CheckHealth {
     /// Returns the word that a user reads.
     pub const fn label(self) -> &'static str {
         match self {
@@ -37,25 +37,25 @@ impl Health {
 
 /// One thing that was looked at.
 #[derive(Debug, Clone)]
-pub struct Check {
+pub struct DoctorCheck {
     /// What, in one or two words.
     pub about: &'static str,
-    pub health: Health,
+    pub health: CheckHealth,
     /// What was seen.
     pub text: String,
     /// More of it, a line each: what the agent would see.
     pub more: Vec<String>,
 }
 
-impl Check {
+impl DoctorCheck {
     /// Creates the result of a check.
-    pub fn new(about: &'static str, health: Health, text: impl Into<String>) -> Self {
+    pub fn new(about: &'static str, health: CheckHealth, text: impl Into<String>) -> Self {
         Self { about, health, text: text.into(), more: Vec::new() }
     }
 
     /// Creates the result of a check that found no problem.
     pub fn good(about: &'static str, text: impl Into<String>) -> Self {
-        Self::new(about, Health::Good, text)
+        Self::new(about, CheckHealth::Good, text)
     }
 }
 

@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use super::check::{Check, Health};
-use crate::install::places::{PLACES, Place, Scope};
-use crate::install::settings::{self, Line};
+use super::check::{CheckHealth, DoctorCheck};
+use crate::install::places::{PLACES, SettingsPlace, SettingsScope};
+use crate::install::settings::{self, SettingsLine};
 use crate::workspace::project::Project;
 use policyd_base::limits::SETTINGS_FILE_BYTES_MAX;
 use policyd_facts::event::EventKind;
@@ -26,19 +26,24 @@ const PLUGINS_MAX: usize = 200;
 pub(super) fn inspect_layers(
     world: &dyn World,
     project: &Project,
-) -> (Vec<Check>, Vec<&'static Place>) {
+) -> (Vec<DoctorCheck>, Vec<&'static SettingsPlace>) {
     let mut checks = Vec::new();
     let mut callers = Vec::new();
     for place in &PLACES {
         let mut installed = 0_usize;
-        for scope in [Scope::System, Scope::User, Scope::Project, Scope::Local] {
+        for scope in [
+            SettingsScope::System,
+            SettingsScope::User,
+            SettingsScope::Project,
+            SettingsScope::Local,
+        ] {
             let Some(path) = place.file(world, project, scope) else { continue };
             let bytes = match world.read(&path, SETTINGS_FILE_BYTES_MAX) {
                 Ok(bytes) => bytes,
                 Err(WorldError::NotFound) => continue,
                 Err(error) => {
                     let text = format!("{}: {error}", path.display());
-                    checks.push(Check::new(ABOUT, Health::Bad, text));
+                    checks.push(DoctorCheck::new(ABOUT, CheckHealth::Bad, text));
                     continue;
                 }
             };
@@ -53,7 +58,7 @@ pub(super) fn inspect_layers(
         }
     }
     checks.extend(doubled(world, project, &callers));
-    let inspected = Place::of("claude-code").and_then(Place::system_file);
+    let inspected = SettingsPlace::of("claude-code").and_then(SettingsPlace::system_file);
     for path in MANAGED.map(PathBuf::from).into_iter().filter(|it| Some(it) != inspected.as_ref()) {
         if let Ok(bytes) = world.read(&path, SETTINGS_FILE_BYTES_MAX) {
             checks.extend(claude_switches(&path, &String::from_utf8_lossy(&bytes)));
@@ -62,7 +67,7 @@ pub(super) fn inspect_layers(
     checks.extend(safe_mode(world));
     if callers.is_empty() {
         let text = "no client calls policyd yet: policyd install";
-        checks.push(Check::new(ABOUT, Health::Look, text));
+        checks.push(DoctorCheck::new(ABOUT, CheckHealth::Look, text));
     }
     (checks, callers)
 }
@@ -71,15 +76,24 @@ pub(super) fn inspect_layers(
 const READ_CLAUDE_HOOKS: [&str; 2] = ["copilot", "cursor"];
 
 /// Hooks that one client runs twice: it reads its own file and Claude Code's, and policyd is in both.
-fn doubled(world: &dyn World, project: &Project, callers: &[&'static Place]) -> Vec<Check> {
-    let files = |place: &Place| -> Vec<PathBuf> {
-        let scopes = [Scope::System, Scope::User, Scope::Project, Scope::Local];
+fn doubled(
+    world: &dyn World,
+    project: &Project,
+    callers: &[&'static SettingsPlace],
+) -> Vec<DoctorCheck> {
+    let files = |place: &SettingsPlace| -> Vec<PathBuf> {
+        let scopes = [
+            SettingsScope::System,
+            SettingsScope::User,
+            SettingsScope::Project,
+            SettingsScope::Local,
+        ];
         let mut files: Vec<PathBuf> =
             scopes.into_iter().filter_map(|it| place.file(world, project, it)).collect();
         files.retain(|it| calls_policyd(world, place, it));
         files
     };
-    let Some(claude) = Place::of("claude-code") else { return Vec::new() };
+    let Some(claude) = SettingsPlace::of("claude-code") else { return Vec::new() };
     let theirs = files(claude);
     let readers = callers.iter().filter(|it| READ_CLAUDE_HOOKS.contains(&it.harness.name));
     let twice = readers.filter(|_| !theirs.is_empty()).map(|place| {
@@ -92,13 +106,13 @@ fn doubled(world: &dyn World, project: &Project, callers: &[&'static Place]) -> 
             all.join(" and "),
             all.len()
         );
-        Check::new(ABOUT, Health::Look, text)
+        DoctorCheck::new(ABOUT, CheckHealth::Look, text)
     });
     twice.collect()
 }
 
 /// Whether a hook line of a file calls policyd.
-fn calls_policyd(world: &dyn World, place: &Place, path: &Path) -> bool {
+fn calls_policyd(world: &dyn World, place: &SettingsPlace, path: &Path) -> bool {
     let Ok(bytes) = world.read(path, SETTINGS_FILE_BYTES_MAX) else { return false };
     let text = String::from_utf8_lossy(&bytes);
     match place.form {
@@ -108,7 +122,11 @@ fn calls_policyd(world: &dyn World, place: &Place, path: &Path) -> bool {
 }
 
 /// Plugins of Claude Code that call policyd; whether one is switched on is not looked at.
-fn plugins(world: &dyn World, place: &'static Place, installed: &mut usize) -> Vec<Check> {
+fn plugins(
+    world: &dyn World,
+    place: &'static SettingsPlace,
+    installed: &mut usize,
+) -> Vec<DoctorCheck> {
     let Some(cache) = place.user_folder(world).map(|it| it.join("plugins/cache")) else {
         return Vec::new();
     };
@@ -128,20 +146,20 @@ fn plugins(world: &dyn World, place: &'static Place, installed: &mut usize) -> V
         else {
             continue;
         };
-        let ours: Vec<&Line> = lines.iter().filter(|it| it.ours).collect();
+        let ours: Vec<&SettingsLine> = lines.iter().filter(|it| it.ours).collect();
         if ours.is_empty() {
             continue;
         }
         let (name, events) = (path.display(), ours.iter().map(|it| it.event.as_str()));
         let events = events.collect::<Vec<_>>().join(", ");
         checks.push(match *installed {
-            0 => Check::good(ABOUT, format!("Claude Code: plugin {name}: policyd at {events}")),
+            0 => DoctorCheck::good(ABOUT, format!("Claude Code: plugin {name}: policyd at {events}")),
             _ => {
                 let text = format!(
                     "Claude Code: plugin {name} also calls policyd, so policyd runs twice: disable the \
                      plugin, or run `policyd uninstall`"
                 );
-                Check::new(ABOUT, Health::Look, text)
+                DoctorCheck::new(ABOUT, CheckHealth::Look, text)
             }
         });
         *installed = installed.saturating_add(ours.len());
@@ -151,25 +169,25 @@ fn plugins(world: &dyn World, place: &'static Place, installed: &mut usize) -> V
 
 fn layer(
     world: &dyn World,
-    place: &'static Place,
+    place: &'static SettingsPlace,
     path: &Path,
     text: &str,
     installed: &mut usize,
-) -> Vec<Check> {
+) -> Vec<DoctorCheck> {
     let (title, name) = (place.harness.title, path.display());
     let Some(form) = place.form else {
         *installed = installed.saturating_add(1);
-        return vec![Check::good(ABOUT, format!("{title}: {name} is installed"))];
+        return vec![DoctorCheck::good(ABOUT, format!("{title}: {name} is installed"))];
     };
     let lines = match settings::lines(text, form) {
         Ok(lines) => lines,
         Err(why) => {
             let text = format!("{name}: {why}; {title} runs no hook of this file");
-            return vec![Check::new(ABOUT, Health::Bad, text)];
+            return vec![DoctorCheck::new(ABOUT, CheckHealth::Bad, text)];
         }
     };
     let mut checks = Vec::new();
-    let ours: Vec<&Line> = lines.iter().filter(|it| it.ours).collect();
+    let ours: Vec<&SettingsLine> = lines.iter().filter(|it| it.ours).collect();
     *installed = installed.saturating_add(ours.len());
     let events: Vec<&str> = ours.iter().map(|it| it.event.as_str()).collect();
     let others = lines.len().saturating_sub(ours.len());
@@ -178,7 +196,7 @@ fn layer(
             "{title}: {name}: policyd at {}; {others} hook(s) of others",
             if events.is_empty() { "no event".to_owned() } else { events.join(", ") }
         );
-        let mut check = Check::good(ABOUT, text);
+        let mut check = DoctorCheck::good(ABOUT, text);
         check.more = ours.iter().map(|it| shown(it)).collect();
         checks.push(check);
     }
@@ -195,15 +213,21 @@ fn layer(
 }
 
 /// A hook line, and what its client does if the hook fails.
-fn shown(line: &Line) -> String {
+fn shown(line: &SettingsLine) -> String {
     let failing = if line.closed { "closed" } else { "open" };
     format!("{}: {} (on failure: {failing})", line.event, line.command)
 }
 
 /// What is wrong with a hook line of policyd.
-fn wrong(world: &dyn World, place: &'static Place, path: &Path, line: &Line) -> Option<Check> {
+fn wrong(
+    world: &dyn World,
+    place: &'static SettingsPlace,
+    path: &Path,
+    line: &SettingsLine,
+) -> Option<DoctorCheck> {
     let name = path.display();
-    let bad = |text: String| Some(Check::new(ABOUT, Health::Bad, format!("{name}: {text}")));
+    let bad =
+        |text: String| Some(DoctorCheck::new(ABOUT, CheckHealth::Bad, format!("{name}: {text}")));
     let Some(moment) = place.harness.moment(&line.event) else {
         let title = place.harness.title;
         return bad(format!(
@@ -228,33 +252,33 @@ fn wrong(world: &dyn World, place: &'static Place, path: &Path, line: &Line) -> 
 }
 
 /// What keeps Claude Code from running hooks.
-fn claude_switches(path: &Path, text: &str) -> Vec<Check> {
+fn claude_switches(path: &Path, text: &str) -> Vec<DoctorCheck> {
     let Ok(value) = serde_json::from_str::<Value>(text) else { return Vec::new() };
     let name = path.display();
     let is_on = |key: &str| value.get(key) == Some(&Value::Bool(true));
     let mut checks = Vec::new();
     if is_on("disableAllHooks") {
         let text = format!("{name}: `disableAllHooks` disables all hooks");
-        checks.push(Check::new(ABOUT, Health::Bad, text));
+        checks.push(DoctorCheck::new(ABOUT, CheckHealth::Bad, text));
     }
     if is_on("allowManagedHooksOnly") {
         let text =
             format!("{name}: `allowManagedHooksOnly` permits only hooks of the organization");
-        checks.push(Check::new(ABOUT, Health::Look, text));
+        checks.push(DoctorCheck::new(ABOUT, CheckHealth::Look, text));
     }
     let env = value.get("env").and_then(Value::as_object);
     for (variable, effect) in OFF_BY_VARIABLE {
         let set = env.and_then(|it| it.get(variable)).is_some_and(is_set);
         if set {
             let text = format!("{name}: `env.{variable}` {effect}");
-            checks.push(Check::new(ABOUT, Health::Bad, text));
+            checks.push(DoctorCheck::new(ABOUT, CheckHealth::Bad, text));
         }
     }
     for (variable, effect) in ELSEWHERE_BY_VARIABLE {
         let value = env.and_then(|it| it.get(variable)).and_then(Value::as_str).unwrap_or_default();
         if !value.is_empty() {
             let text = format!("{name}: `env.{variable}` {effect}: `{value}`");
-            checks.push(Check::new(ABOUT, Health::Look, text));
+            checks.push(DoctorCheck::new(ABOUT, CheckHealth::Look, text));
         }
     }
     checks
@@ -288,23 +312,23 @@ fn is_set(value: &Value) -> bool {
 }
 
 /// What the environment says of Claude Code.
-fn safe_mode(world: &dyn World) -> Option<Check> {
+fn safe_mode(world: &dyn World) -> Option<DoctorCheck> {
     let value = Value::from(world.env(SAFE_MODE)?);
     let text = format!("{SAFE_MODE} is set: Claude Code runs no hook in safe mode");
-    is_set(&value).then(|| Check::new(ABOUT, Health::Bad, text))
+    is_set(&value).then(|| DoctorCheck::new(ABOUT, CheckHealth::Bad, text))
 }
 
 /// Codex skips hooks silently until its user approved them; its settings contain the approval.
-fn codex_trust(world: &dyn World, place: &'static Place) -> Check {
+fn codex_trust(world: &dyn World, place: &'static SettingsPlace) -> DoctorCheck {
     let config = place.user_folder(world).map(|it| it.join("config.toml"));
     let text = config.and_then(|it| world.read(&it, SETTINGS_FILE_BYTES_MAX).ok());
     let text = text.map(|it| String::from_utf8_lossy(&it).into_owned()).unwrap_or_default();
     if text.contains("trusted_hash") {
-        return Check::good(
+        return DoctorCheck::good(
             ABOUT,
             "Codex CLI: some hooks are approved; after a change, approve them again with `/hooks`",
         );
     }
     let text = "Codex CLI skips hooks silently until you approve them: start it and enter `/hooks`";
-    Check::new(ABOUT, Health::Look, text)
+    DoctorCheck::new(ABOUT, CheckHealth::Look, text)
 }

@@ -16,7 +16,7 @@ use crate::programs;
 use crate::tasks::{StoreLocation, Stores};
 use crate::workspace::gate_status::GateStatus;
 use crate::workspace::project::Project;
-use check::{Check, Health, try_to_write};
+use check::{CheckHealth, DoctorCheck, try_to_write};
 use policyd_policy::pack_list::PackList;
 use policyd_policy::remote::RemotePack;
 use policyd_store::administrator;
@@ -29,7 +29,7 @@ use policyd_store::pack_history::{FailedFetch, PackHistoryStore};
 use policyd_world::{FileKind, World};
 
 /// Inspects everything that can be read; `options` are the variables that set options.
-pub fn inspect(world: &dyn World, project: &Project, options: &[String]) -> Vec<Check> {
+pub fn inspect(world: &dyn World, project: &Project, options: &[String]) -> Vec<DoctorCheck> {
     let mut checks = vec![program(world)];
     let (layers, callers) = layers::inspect_layers(world, project);
     checks.extend(layers);
@@ -46,14 +46,14 @@ pub fn inspect(world: &dyn World, project: &Project, options: &[String]) -> Vec<
     checks.push(state(world, project));
     checks.extend(audit_log::inspect_log(world, project));
     let breakers = BreakerStore::new(world, &project.state, Durability::default());
-    checks.extend(breakers.damage().map(|it| Check::new("breakers", Health::Look, it)));
+    checks.extend(breakers.damage().map(|it| DoctorCheck::new("breakers", CheckHealth::Look, it)));
     checks.extend(stores(world, project));
     checks.extend(transcripts::inspect_transcripts(world));
     checks
 }
 
 /// Stored documents whose content is unknown.
-fn stores(world: &dyn World, project: &Project) -> Vec<Check> {
+fn stores(world: &dyn World, project: &Project) -> Vec<DoctorCheck> {
     let policy = packs::policy(world, &packs::find(world, project, None)).ok();
     let Some(policy) = policy.or_else(packs::builtin_policy) else { return Vec::new() };
     let durability = Durability::default();
@@ -64,78 +64,87 @@ fn stores(world: &dyn World, project: &Project) -> Vec<Check> {
     };
     let problems = Stores::new(world, &policy, location).document_problems();
     let text = |it: &StoreProblem| format!("{it}; {}", it.help());
-    problems.iter().map(|it| Check::new("state", Health::Look, text(it))).collect()
+    problems.iter().map(|it| DoctorCheck::new("state", CheckHealth::Look, text(it))).collect()
 }
 
 /// Which programs run. A hook names `policyd`, so its absence is a defect.
-fn program(world: &dyn World) -> Check {
+fn program(world: &dyn World) -> DoctorCheck {
     let version = env!("CARGO_PKG_VERSION");
     let programs = programs::installed(world);
     if let Some(tools) = programs.first().filter(|it| programs::is_tools(it)) {
         let text = format!("policyd {version}: `policyd` is missing beside `{}`", tools.display());
-        let mut check = Check::new("program", Health::Bad, text);
+        let mut check = DoctorCheck::new("program", CheckHealth::Bad, text);
         check.more = vec!["help: install policyd again, and run `policyd install`".to_owned()];
         return check;
     }
     let paths: Vec<String> = programs.iter().map(|it| it.display().to_string()).collect();
     if paths.is_empty() {
-        return Check::new("program", Health::Look, format!("policyd {version}, path unknown"));
+        return DoctorCheck::new(
+            "program",
+            CheckHealth::Look,
+            format!("policyd {version}, path unknown"),
+        );
     }
-    Check::good("program", format!("policyd {version}, {}", paths.join(" and ")))
+    DoctorCheck::good("program", format!("policyd {version}, {}", paths.join(" and ")))
 }
 
 /// What disables policyd, wholly or for a while, and what looks as if it did.
-fn switches(world: &dyn World, project: &Project) -> Vec<Check> {
+fn switches(world: &dyn World, project: &Project) -> Vec<DoctorCheck> {
     let now = world.now();
     let status = GateStatus::read(world, project, None, now);
-    let off = status.off.iter().map(|it| Check::new("switch", Health::Bad, it.text(now)));
+    let off =
+        status.off.iter().map(|it| DoctorCheck::new("switch", CheckHealth::Bad, it.text(now)));
     let reported = Configuration::load(world, ConfigurationOwner::Organization).problems;
     let reported: Vec<String> = reported.iter().map(ToString::to_string).collect();
     let problems = status
         .problems
         .iter()
         .filter(|it| !reported.contains(it))
-        .map(|it| Check::new("switch", Health::Look, it.as_str()));
+        .map(|it| DoctorCheck::new("switch", CheckHealth::Look, it.as_str()));
     let manifest = packs::policy(world, &packs::find(world, project, None));
     let manifest = manifest.ok().and_then(|it| it.settings.mode);
     let observes = status.enforcement.text(manifest);
-    let observes = observes.iter().map(|it| Check::new("switch", Health::Look, it.as_str()));
-    let pauses = status.pauses.iter().map(|it| Check::new("switch", Health::Look, it.text(now)));
-    let mut checks: Vec<Check> = off.chain(problems).chain(observes).chain(pauses).collect();
+    let observes =
+        observes.iter().map(|it| DoctorCheck::new("switch", CheckHealth::Look, it.as_str()));
+    let pauses =
+        status.pauses.iter().map(|it| DoctorCheck::new("switch", CheckHealth::Look, it.text(now)));
+    let mut checks: Vec<DoctorCheck> = off.chain(problems).chain(observes).chain(pauses).collect();
     if checks.is_empty() {
-        checks.push(Check::good("switch", "policyd enforces its rules"));
+        checks.push(DoctorCheck::good("switch", "policyd enforces its rules"));
     }
     checks
 }
 
 /// Which pack is used, and which is not.
-fn packs(world: &dyn World, project: &Project) -> Vec<Check> {
+fn packs(world: &dyn World, project: &Project) -> Vec<DoctorCheck> {
     let found = packs::find(world, project, None);
     let passed = found.untrusted.iter();
-    let mut checks: Vec<Check> =
-        passed.map(|it| Check::new("trust", Health::Look, it.text())).collect();
+    let mut checks: Vec<DoctorCheck> =
+        passed.map(|it| DoctorCheck::new("trust", CheckHealth::Look, it.text())).collect();
     match packs::trust_store(world).map(|it| it.all()) {
-        None => checks.push(Check::new(
+        None => checks.push(DoctorCheck::new(
             "trust",
-            Health::Look,
+            CheckHealth::Look,
             "HOME is not set, so no pack of a repository can be trusted",
         )),
         Some(Err(error)) => {
-            checks.push(Check::new("trust", Health::Bad, error.to_string()));
+            checks.push(DoctorCheck::new("trust", CheckHealth::Bad, error.to_string()));
         }
         Some(Ok(all)) => {
             let text = format!("trusted packs of repositories: {}", all.len());
-            checks.push(Check::good("trust", text));
+            checks.push(DoctorCheck::good("trust", text));
         }
     }
     let name = found.folder().unwrap_or("the built-in pack").to_owned();
     let keeps_on = !Configuration::load(world, ConfigurationOwner::Organization).pins.allow_disable;
     checks.push(match packs::policy(world, &found) {
-        Ok(policy) if !policy.settings.enabled && !keeps_on => {
-            Check::new("pack", Health::Bad, format!("{name} is disabled (`enabled: false`)"))
-        }
+        Ok(policy) if !policy.settings.enabled && !keeps_on => DoctorCheck::new(
+            "pack",
+            CheckHealth::Bad,
+            format!("{name} is disabled (`enabled: false`)"),
+        ),
         Ok(policy) if !policy.skipped_layer.is_empty() => {
-            Check::new("pack", Health::Look, policy.skipped_layer)
+            DoctorCheck::new("pack", CheckHealth::Look, policy.skipped_layer)
         }
         Ok(policy) => {
             let rules = policy.considerations.iter().filter(|it| it.enabled).count();
@@ -143,14 +152,14 @@ fn packs(world: &dyn World, project: &Project) -> Vec<Check> {
             let beneath = found.beneath();
             let beneath =
                 beneath.map_or_else(String::new, |it| format!(", over your pack in {it}"));
-            Check::good("pack", format!("{name}: {rules} checks, {probes} probes{beneath}"))
+            DoctorCheck::good("pack", format!("{name}: {rules} checks, {probes} probes{beneath}"))
         }
-        Err(broken) => Check::new("pack", Health::Bad, packs::explain(&broken)),
+        Err(broken) => DoctorCheck::new("pack", CheckHealth::Bad, packs::explain(&broken)),
     });
     checks.extend(found.remote().iter().map(remote));
     checks.extend(failed_fetches(world, Path::new(&name), found.remote()));
     if let Some(unused) = packs::places::unused_pack(world, project) {
-        let mut check = Check::new("pack", Health::Look, unused.text());
+        let mut check = DoctorCheck::new("pack", CheckHealth::Look, unused.text());
         check.more = vec![unused.help()];
         checks.push(check);
     }
@@ -158,33 +167,36 @@ fn packs(world: &dyn World, project: &Project) -> Vec<Check> {
 }
 
 /// Fetches of remote packs that failed, so that a newer version is not used.
-fn failed_fetches(world: &dyn World, folder: &Path, packs: &[RemotePack]) -> Vec<Check> {
+fn failed_fetches(world: &dyn World, folder: &Path, packs: &[RemotePack]) -> Vec<DoctorCheck> {
     let Some(cache) = PackCache::of_pack(world, folder).filter(|_| !packs.is_empty()) else {
         return Vec::new();
     };
     let history = match PackHistoryStore::new(world, cache.folder()).load() {
         Ok(history) => history,
-        Err(error) => return vec![Check::new("remote pack", Health::Look, error.to_string())],
+        Err(error) => {
+            return vec![DoctorCheck::new("remote pack", CheckHealth::Look, error.to_string())];
+        }
     };
     let failed = packs.iter().filter_map(|it| Some((it, history.failures.get(&it.source)?)));
     let check = |(pack, failure): (&RemotePack, &FailedFetch)| {
         let (source, FailedFetch { at, reason }) = (&pack.source, failure);
         let text = format!("{source}: the last fetch failed at {at}: {reason}");
-        Check::new("remote pack", Health::Look, text)
+        DoctorCheck::new("remote pack", CheckHealth::Look, text)
     };
     failed.map(check).collect()
 }
 
 /// Whether a remote pack can be used.
-fn remote(pack: &RemotePack) -> Check {
+fn remote(pack: &RemotePack) -> DoctorCheck {
     let source = &pack.source;
     match &pack.files {
         Ok(files) => {
             let name = PackList::of(files).map_or_else(|it| it.to_string(), |it| it.title());
-            Check::good("remote pack", format!("{source}: {name}"))
+            DoctorCheck::good("remote pack", format!("{source}: {name}"))
         }
         Err(problem) => {
-            let mut check = Check::new("remote pack", Health::Bad, format!("{source} {problem}"));
+            let mut check =
+                DoctorCheck::new("remote pack", CheckHealth::Bad, format!("{source} {problem}"));
             check.more = vec![format!("help: {}", problem.help())];
             check
         }
@@ -192,25 +204,27 @@ fn remote(pack: &RemotePack) -> Check {
 }
 
 /// Whether the rules of the machine's administrator are used, if there are any.
-fn organization(world: &dyn World) -> Vec<Check> {
+fn organization(world: &dyn World) -> Vec<DoctorCheck> {
     let about = "organization";
     let found = match organization::find(world) {
         Ok(Some(found)) => found,
         Ok(None) => return Vec::new(),
-        Err(weakness) => return vec![Check::new(about, Health::Bad, weakness.to_string())],
+        Err(weakness) => {
+            return vec![DoctorCheck::new(about, CheckHealth::Bad, weakness.to_string())];
+        }
     };
     let folder = administrator::policies();
     let mut checks = vec![match packs::policy(world, &found) {
-        Err(invalid) => Check::new(about, Health::Bad, packs::explain(&invalid)),
+        Err(invalid) => DoctorCheck::new(about, CheckHealth::Bad, packs::explain(&invalid)),
         Ok(policy) => {
             let (guards, checks) = (policy.guards.rules.len(), policy.considerations.len());
             let text = format!("{}: {guards} guards, {checks} checks", folder.display());
             match world.user() {
                 Some(0) => {
                     let text = format!("{text}; this user is root, so an agent can change them");
-                    Check::new(about, Health::Look, text)
+                    DoctorCheck::new(about, CheckHealth::Look, text)
                 }
-                _ => Check::good(about, format!("{text}; only root can change them")),
+                _ => DoctorCheck::good(about, format!("{text}; only root can change them")),
             }
         }
     }];
@@ -220,16 +234,17 @@ fn organization(world: &dyn World) -> Vec<Check> {
 }
 
 /// Which settings of a configuration file count.
-fn settings(world: &dyn World, owner: ConfigurationOwner) -> Vec<Check> {
+fn settings(world: &dyn World, owner: ConfigurationOwner) -> Vec<DoctorCheck> {
     let about = match owner {
         ConfigurationOwner::Organization => "organization",
         ConfigurationOwner::User => "settings",
     };
     let Configuration { pins, problems, .. } = Configuration::load(world, owner);
-    let problems = problems.iter().map(|it| Check::new(about, Health::Bad, it.to_string()));
+    let problems =
+        problems.iter().map(|it| DoctorCheck::new(about, CheckHealth::Bad, it.to_string()));
     let path = owner.path(world).unwrap_or_default();
     let pins = pins.lines().into_iter();
-    let pins = pins.map(|it| Check::good(about, format!("{}: {it}", path.display())));
+    let pins = pins.map(|it| DoctorCheck::good(about, format!("{}: {it}", path.display())));
     problems.chain(pins).collect()
 }
 
@@ -238,22 +253,24 @@ const WITHOUT_STATE: &str = "blocks are counted by the transcript and the client
                              block. Queues, breakers, and the decision log are not saved";
 
 /// Whether the state can be saved.
-fn state(world: &dyn World, project: &Project) -> Check {
+fn state(world: &dyn World, project: &Project) -> DoctorCheck {
     let own = project.state.clone();
     let name = own.display();
     let there = world.stat(&own).ok();
     if there.as_ref().is_some_and(|it| it.kind != FileKind::Folder) {
         let text = format!("{name} is not a directory, so no state can be saved: {WITHOUT_STATE}");
-        return Check::new("state", Health::Bad, text);
+        return DoctorCheck::new("state", CheckHealth::Bad, text);
     }
     // Where it is yet to be made, what it will be made in is tried.
     let nearest = own.ancestors().find(|it| world.stat(it).is_ok()).unwrap_or(&own);
     match try_to_write(world, nearest) {
-        Ok(()) if there.is_some() => Check::good("state", format!("{name} is writable")),
-        Ok(()) => Check::good("state", format!("{name} does not exist yet; policyd creates it")),
+        Ok(()) if there.is_some() => DoctorCheck::good("state", format!("{name} is writable")),
+        Ok(()) => {
+            DoctorCheck::good("state", format!("{name} does not exist yet; policyd creates it"))
+        }
         Err(error) => {
             let text = format!("{name} is not writable ({error}): {WITHOUT_STATE}");
-            let mut check = Check::new("state", Health::Bad, text);
+            let mut check = DoctorCheck::new("state", CheckHealth::Bad, text);
             check.more = vec!["help: set `POLICYD_STATE_DIR` to a writable directory".to_owned()];
             check
         }

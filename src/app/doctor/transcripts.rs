@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use super::check::{Check, Health};
+use super::check::{CheckHealth, DoctorCheck};
 use crate::replay::sessions;
 use crate::sessions::recordings::{self, RecordingDirectory};
 use policyd_facts::lines::LineChunk;
@@ -17,16 +17,16 @@ use policyd_yaml::time::Timestamp;
 const ABOUT: &str = "transcripts";
 
 /// Looks at the newest transcript of each client that has any.
-pub(super) fn inspect_transcripts(world: &dyn World) -> Vec<Check> {
+pub(super) fn inspect_transcripts(world: &dyn World) -> Vec<DoctorCheck> {
     let directories = recordings::directories(world);
-    let checks: Vec<Check> = directories.iter().filter_map(|it| newest(world, it)).collect();
+    let checks: Vec<DoctorCheck> = directories.iter().filter_map(|it| newest(world, it)).collect();
     if checks.is_empty() {
-        return vec![Check::good(ABOUT, "no client has recorded a session yet")];
+        return vec![DoctorCheck::good(ABOUT, "no client has recorded a session yet")];
     }
     checks
 }
 
-fn newest(world: &dyn World, directory: &RecordingDirectory) -> Option<Check> {
+fn newest(world: &dyn World, directory: &RecordingDirectory) -> Option<DoctorCheck> {
     world.stat(&directory.path).ok()?;
     let found = sessions::find(world, std::slice::from_ref(&directory.path), Timestamp::default());
     let transcripts = found.sessions.iter().flat_map(|it| &it.transcripts);
@@ -38,9 +38,9 @@ fn newest(world: &dyn World, directory: &RecordingDirectory) -> Option<Check> {
         LineChunk::TooLong => {}
     });
     if let Err(error) = read {
-        return Some(Check::new(
+        return Some(DoctorCheck::new(
             ABOUT,
-            Health::Bad,
+            CheckHealth::Bad,
             format!("{title}: {}: {error}", path.display()),
         ));
     }
@@ -127,7 +127,7 @@ impl<'h> Understood<'h> {
         }
     }
 
-    fn check(mut self, title: &str, path: &Path) -> Check {
+    fn check(mut self, title: &str, path: &Path) -> DoctorCheck {
         self.close_container();
         let (lines, records) = self.lines;
         let path = path.display();
@@ -135,11 +135,11 @@ impl<'h> Understood<'h> {
             format!("{title}: {} of {} tool calls recognized in {path}", self.known, self.all);
         let blind = (lines > 0 && records == 0) || (self.all > 0 && self.known == 0);
         let health = match (blind, self.known == self.all) {
-            (true, _) => Health::Bad,
-            (false, true) => Health::Good,
-            (false, false) => Health::Look,
+            (true, _) => CheckHealth::Bad,
+            (false, true) => CheckHealth::Good,
+            (false, false) => CheckHealth::Look,
         };
-        let mut check = Check::new(ABOUT, health, text);
+        let mut check = DoctorCheck::new(ABOUT, health, text);
         if !self.unknown.is_empty() {
             let names: Vec<&str> = self.unknown.iter().map(String::as_str).collect();
             check.more.push(format!("unknown tools: {}", names.join(", ")));

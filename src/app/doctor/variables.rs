@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::check::{Check, Health};
+use super::check::{CheckHealth, DoctorCheck};
 use policyd_base::programs::{FRONT_RELEASE, TOOLS_BESIDE};
 use policyd_world::World;
 use policyd_yaml::suggest;
@@ -33,7 +33,7 @@ pub const OWN_VARIABLES: [&str; 13] = [
 const DIRECTORIES: [&str; 4] = ["HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_STATE_HOME"];
 
 /// Holds those that are set against those that are read.
-pub(super) fn scan_variables(world: &dyn World, options: &[String]) -> Vec<Check> {
+pub(super) fn scan_variables(world: &dyn World, options: &[String]) -> Vec<DoctorCheck> {
     let known: Vec<&str> =
         OWN_VARIABLES.into_iter().chain(options.iter().map(String::as_str)).collect();
     let mut set = world.variables();
@@ -49,22 +49,22 @@ pub(super) fn scan_variables(world: &dyn World, options: &[String]) -> Vec<Check
             Some(near) => format!("did you mean `{PREFIX}{near}`?"),
             None => "`policyd man COMMAND` names the variables of options".to_owned(),
         };
-        Check::new(
+        DoctorCheck::new(
             ABOUT,
-            Health::Look,
+            CheckHealth::Look,
             format!("{it} is set, but policyd does not read it; {cure}"),
         )
     });
-    let mut checks: Vec<Check> = unread.collect();
+    let mut checks: Vec<DoctorCheck> = unread.collect();
     let relative = DIRECTORIES
         .iter()
         .filter(|it| world.env(it).is_some_and(|path| !Path::new(&path).is_absolute()));
     checks.extend(relative.map(|it| {
         let text = format!("{it} is a relative path and is ignored; write an absolute one");
-        Check::new(ABOUT, Health::Look, text)
+        DoctorCheck::new(ABOUT, CheckHealth::Look, text)
     }));
     if !read.is_empty() {
-        checks.push(Check::good(ABOUT, format!("set: {}", read.join(", "))));
+        checks.push(DoctorCheck::good(ABOUT, format!("set: {}", read.join(", "))));
     }
     checks
 }
@@ -97,7 +97,7 @@ mod tests {
             .map(|it| (it.health, it.text))
             .collect();
         let [(first, told), (other, set)] = checks.as_slice() else { panic!("{checks:?}") };
-        assert_eq!((first, other), (&Health::Look, &Health::Good));
+        assert_eq!((first, other), (&CheckHealth::Look, &CheckHealth::Good));
         assert!(told.contains("POLICYD_DISABELD") && told.contains("`POLICYD_DISABLED`"), "{told}");
         assert_eq!(set, "set: POLICYD_DEBUG, POLICYD_LINT_FAIL_LEVEL");
     }

@@ -4,8 +4,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::check::{Check, Health};
-use crate::install::places::Place;
+use super::check::{CheckHealth, DoctorCheck};
+use crate::install::places::SettingsPlace;
 use crate::workspace::project;
 use policyd_probe::outside_of;
 use policyd_world::{ExternalCommand, World, WorldError};
@@ -15,11 +15,14 @@ const ABOUT: &str = "version";
 const DEADLINE: Duration = Duration::from_secs(5);
 
 /// Asks each client for its version.
-pub(super) fn inspect_versions(world: &dyn World, places: &[&'static Place]) -> Vec<Check> {
+pub(super) fn inspect_versions(
+    world: &dyn World,
+    places: &[&'static SettingsPlace],
+) -> Vec<DoctorCheck> {
     places.iter().map(|it| version(world, it)).collect()
 }
 
-fn version(world: &dyn World, place: &'static Place) -> Check {
+fn version(world: &dyn World, place: &'static SettingsPlace) -> DoctorCheck {
     let (title, program) = (place.harness.title, place.program);
     let command = ExternalCommand {
         argv: vec![program.to_owned(), "--version".to_owned()],
@@ -34,25 +37,25 @@ fn version(world: &dyn World, place: &'static Place) -> Check {
         Err(WorldError::NotFound) => {
             let text =
                 format!("{title}: `{program}` is not on the PATH, so its version is not known");
-            return Check::new(ABOUT, Health::Look, text);
+            return DoctorCheck::new(ABOUT, CheckHealth::Look, text);
         }
         Err(error) => {
             let text = format!("{title}: `{program} --version`: {error}");
-            return Check::new(ABOUT, Health::Look, text);
+            return DoctorCheck::new(ABOUT, CheckHealth::Look, text);
         }
     };
     let Some(own) = said.split_whitespace().find_map(parts) else {
         let text = format!("{title}: `{program} --version` prints no version");
-        return Check::new(ABOUT, Health::Look, text);
+        return DoctorCheck::new(ABOUT, CheckHealth::Look, text);
     };
     let [major, minor, patch] = own;
     let own_text = format!("{title} {major}.{minor}.{patch}");
     match place.since {
         Some((since, why)) if parts(since).is_some_and(|since| own < since) => {
             let text = format!("{own_text} is older than {since}, the first that {why}: update it");
-            Check::new(ABOUT, Health::Bad, text)
+            DoctorCheck::new(ABOUT, CheckHealth::Bad, text)
         }
-        Some(_) | None => Check::good(ABOUT, own_text),
+        Some(_) | None => DoctorCheck::good(ABOUT, own_text),
     }
 }
 
@@ -70,7 +73,7 @@ mod tests {
     use policyd_world::CommandOutput;
     use policyd_world::fake::FakeWorld;
 
-    fn told(said: &str) -> (Health, String) {
+    fn told(said: &str) -> (CheckHealth, String) {
         let world = FakeWorld::new();
         let output = CommandOutput {
             code: Some(0),
@@ -79,18 +82,18 @@ mod tests {
             truncated: false,
         };
         world.script(&["claude", "--version"], Ok(output), Duration::ZERO);
-        let check = version(&world, Place::of("claude-code").unwrap());
+        let check = version(&world, SettingsPlace::of("claude-code").unwrap());
         (check.health, check.text)
     }
 
     #[test]
     fn a_version_that_does_not_read_the_hook_line_fails() {
-        assert_eq!(told("2.1.270 (Claude Code)\n").0, Health::Good);
+        assert_eq!(told("2.1.270 (Claude Code)\n").0, CheckHealth::Good);
         let (health, text) = told("2.1.138 (Claude Code)\n");
-        assert_eq!(health, Health::Bad);
+        assert_eq!(health, CheckHealth::Bad);
         assert!(text.contains("older than 2.1.139"), "{text}");
-        assert_eq!(told("").0, Health::Look);
-        let absent = version(&FakeWorld::new(), Place::of("codex").unwrap());
+        assert_eq!(told("").0, CheckHealth::Look);
+        let absent = version(&FakeWorld::new(), SettingsPlace::of("codex").unwrap());
         assert!(absent.text.contains("not on the PATH"), "{}", absent.text);
     }
 

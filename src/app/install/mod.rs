@@ -13,7 +13,7 @@ use serde_json::Value;
 use crate::error::AppError;
 use crate::programs;
 use crate::workspace::project::{self, Project};
-use places::{PLACES, Place, Scope};
+use places::{PLACES, SettingsPlace, SettingsScope};
 use policyd_base::limits::SETTINGS_FILE_BYTES_MAX;
 use policyd_facts::event::EventKind;
 use policyd_harness::ClientEvent;
@@ -59,8 +59,8 @@ pub const PLUGIN_CLIENT: &str = "claude-code";
 const OPENCODE: &str = include_str!("opencode.js");
 
 /// What is done to one file.
-pub struct Change {
-    pub place: &'static Place,
+pub struct SettingsChange {
+    pub place: &'static SettingsPlace,
     /// What is to be known once it is there.
     pub then: &'static str,
     /// Whether a hook of tool calls that fails is to block.
@@ -78,7 +78,7 @@ pub struct Change {
 pub struct InstallRequest<'r> {
     /// Clients by name; empty: those found on this machine.
     pub clients: &'r [String],
-    pub scope: Scope,
+    pub scope: SettingsScope,
     /// Events by name, or `all`; empty: the usual ones.
     pub events: &'r [String],
     /// Whether a hook of tool calls that fails is to block.
@@ -93,12 +93,12 @@ pub struct InstallRequest<'r> {
 /// A client or an event is unknown, or no client is found.
 pub fn plan_install(world: &dyn World, request: &InstallRequest<'_>) -> Result<Planned, AppError> {
     require_lasting_program(Path::new(request.program))?;
-    if request.scope == Scope::System {
+    if request.scope == SettingsScope::System {
         require_root(world)?;
         require_safe_programs(world)?;
     }
     let targets = targets(world, request.clients, request.scope)?;
-    let change = |(place, path): (&'static Place, PathBuf)| {
+    let change = |(place, path): (&'static SettingsPlace, PathBuf)| {
         let moments = moments(place, request.events)?;
         Ok(insert_hooks(world, place, path, &moments, request))
     };
@@ -159,12 +159,13 @@ fn require_safe_programs(world: &dyn World) -> Result<(), AppError> {
 pub fn plan_uninstall(
     world: &dyn World,
     clients: &[String],
-    scope: Scope,
+    scope: SettingsScope,
 ) -> Result<Planned, AppError> {
-    if scope == Scope::System {
+    if scope == SettingsScope::System {
         require_root(world)?;
     }
-    let change = |(place, path): (&'static Place, PathBuf)| remove_hooks(world, place, path);
+    let change =
+        |(place, path): (&'static SettingsPlace, PathBuf)| remove_hooks(world, place, path);
     Ok(targets(world, clients, scope)?.into_iter().map(change).collect())
 }
 
@@ -177,8 +178,8 @@ pub fn plan_plugin(
     request: &InstallRequest<'_>,
     folder: &Path,
 ) -> Result<Planned, AppError> {
-    let place =
-        Place::of(PLUGIN_CLIENT).ok_or_else(|| AppError::failed_as("no client loads plugins"))?;
+    let place = SettingsPlace::of(PLUGIN_CLIENT)
+        .ok_or_else(|| AppError::failed_as("no client loads plugins"))?;
     let manifest = serde_json::json!({"name": "policyd", "version": env!("CARGO_PKG_VERSION"),
         "description": "Decides what the agent may do, and whether it may stop"});
     let mut moments = moments(place, request.events)?;
@@ -192,26 +193,26 @@ pub fn plan_plugin(
         let path = folder.join(name);
         let before = read(world, &path)?;
         let (closed, is_public) = (false, false);
-        Ok(Change { place, then: "", closed, is_public, before, path, after: Some(text) })
+        Ok(SettingsChange { place, then: "", closed, is_public, before, path, after: Some(text) })
     };
     Ok(files.into_iter().map(change).collect())
 }
 
 /// What is done to each file, or why that one is left alone.
-pub type Planned = Vec<Result<Change, AppError>>;
+pub type Planned = Vec<Result<SettingsChange, AppError>>;
 
 /// The files that are meant: of the clients that are named, else of those that are there.
 fn targets(
     world: &dyn World,
     named: &[String],
-    scope: Scope,
-) -> Result<Vec<(&'static Place, PathBuf)>, AppError> {
+    scope: SettingsScope,
+) -> Result<Vec<(&'static SettingsPlace, PathBuf)>, AppError> {
     let project = project::find(world, None);
     let mut places = Vec::new();
     for name in named {
-        places.push(Place::of(name).ok_or_else(|| {
+        places.push(SettingsPlace::of(name).ok_or_else(|| {
             let known: Vec<&str> = PLACES.iter().map(|it| it.harness.name).collect();
-            let is_meant = |it: &&Place| {
+            let is_meant = |it: &&SettingsPlace| {
                 it.program == name.as_str() || it.harness.name.starts_with(name.as_str())
             };
             let meant = PLACES.iter().find(is_meant).filter(|_| !name.is_empty());
@@ -223,13 +224,16 @@ fn targets(
         })?);
     }
     match scope {
-        Scope::System if named.is_empty() => {
+        SettingsScope::System if named.is_empty() => {
             places.extend(PLACES.iter().filter(|it| it.system_file().is_some()));
         }
-        Scope::User | Scope::Project | Scope::Local if named.is_empty() => {
+        SettingsScope::User | SettingsScope::Project | SettingsScope::Local if named.is_empty() => {
             places.extend(PLACES.iter().filter(|it| is_there(world, &project, it, scope)));
         }
-        Scope::System | Scope::User | Scope::Project | Scope::Local => {}
+        SettingsScope::System
+        | SettingsScope::User
+        | SettingsScope::Project
+        | SettingsScope::Local => {}
     }
     if places.is_empty() {
         let known: Vec<&str> = PLACES.iter().map(|it| it.harness.name).collect();
@@ -244,9 +248,13 @@ fn targets(
             let path = place.file(world, &project, scope).ok_or_else(|| {
                 let title = place.harness.title;
                 let why = match scope {
-                    Scope::User => "has its settings below HOME, which is not set",
-                    Scope::Project | Scope::Local => "has no settings of that scope",
-                    Scope::System => "documents no settings of the machine that contain hooks",
+                    SettingsScope::User => "has its settings below HOME, which is not set",
+                    SettingsScope::Project | SettingsScope::Local => {
+                        "has no settings of that scope"
+                    }
+                    SettingsScope::System => {
+                        "documents no settings of the machine that contain hooks"
+                    }
                 };
                 AppError::usage(format!("{title} {why}"))
             })?;
@@ -256,11 +264,16 @@ fn targets(
 }
 
 /// Whether a client is used by this user, or in this project.
-fn is_there(world: &dyn World, project: &Project, place: &Place, scope: Scope) -> bool {
+fn is_there(
+    world: &dyn World,
+    project: &Project,
+    place: &SettingsPlace,
+    scope: SettingsScope,
+) -> bool {
     let file = place.file(world, project, scope);
     let folder = match scope {
-        Scope::User => place.user_folder(world),
-        Scope::Project | Scope::Local | Scope::System => {
+        SettingsScope::User => place.user_folder(world),
+        SettingsScope::Project | SettingsScope::Local | SettingsScope::System => {
             file.as_ref().and_then(|it| it.parent()).map(Path::to_path_buf)
         }
     };
@@ -268,7 +281,7 @@ fn is_there(world: &dyn World, project: &Project, place: &Place, scope: Scope) -
 }
 
 /// The events of a client that are meant: the usual ones, all, or those that are named.
-fn moments(place: &Place, named: &[String]) -> Result<Vec<&'static ClientEvent>, AppError> {
+fn moments(place: &SettingsPlace, named: &[String]) -> Result<Vec<&'static ClientEvent>, AppError> {
     let harness = place.harness;
     let all = || harness.moments.iter().filter(|it| it.kind.is_some());
     // Of several names for one event, only the first is installed.
@@ -307,11 +320,11 @@ fn moments(place: &Place, named: &[String]) -> Result<Vec<&'static ClientEvent>,
 /// Plans the hook lines of one file.
 fn insert_hooks(
     world: &dyn World,
-    place: &'static Place,
+    place: &'static SettingsPlace,
     path: PathBuf,
     moments: &[&'static ClientEvent],
     request: &InstallRequest<'_>,
-) -> Result<Change, AppError> {
+) -> Result<SettingsChange, AppError> {
     let before = read(world, &path)?;
     let after = match place.form {
         Some(form) => {
@@ -323,22 +336,26 @@ fn insert_hooks(
             .replace("@PROGRAM@", &request.program.replace('\\', "\\\\").replace('"', "\\\"")),
     };
     // The file names a path of this machine only.
-    let is_public = request.scope == Scope::System;
+    let is_public = request.scope == SettingsScope::System;
     let then = match request.scope {
-        Scope::System => OF_ALL,
-        Scope::User | Scope::Project | Scope::Local if path.ends_with(OF_ONE) => KEPT_OUT,
-        Scope::User | Scope::Project | Scope::Local => place.then,
+        SettingsScope::System => OF_ALL,
+        SettingsScope::User | SettingsScope::Project | SettingsScope::Local
+            if path.ends_with(OF_ONE) =>
+        {
+            KEPT_OUT
+        }
+        SettingsScope::User | SettingsScope::Project | SettingsScope::Local => place.then,
     };
     let closed = request.closed;
-    Ok(Change { place, then, closed, is_public, path, before, after: Some(after) })
+    Ok(SettingsChange { place, then, closed, is_public, path, before, after: Some(after) })
 }
 
 /// Plans the removal of the hook lines of one file.
 fn remove_hooks(
     world: &dyn World,
-    place: &'static Place,
+    place: &'static SettingsPlace,
     path: PathBuf,
-) -> Result<Change, AppError> {
+) -> Result<SettingsChange, AppError> {
     let before = read(world, &path)?;
     let after = match (place.form, &before) {
         (Some(form), Some(before)) => {
@@ -357,7 +374,7 @@ fn remove_hooks(
         (_, before) => before.clone(),
     };
     let is_public = place.system_file().is_some_and(|it| it == path);
-    Ok(Change { place, then: "", closed: false, is_public, path, before, after })
+    Ok(SettingsChange { place, then: "", closed: false, is_public, path, before, after })
 }
 
 /// Whether two texts hold the same values in the same order, whatever they hold nothing under.
@@ -445,7 +462,7 @@ pub enum WriteError {
 ///
 /// # Errors
 /// [`WriteError`]; the file is unchanged.
-pub fn write(world: &dyn World, change: &Change) -> Result<Vec<String>, WriteError> {
+pub fn write(world: &dyn World, change: &SettingsChange) -> Result<Vec<String>, WriteError> {
     let path = &change.path;
     let failed = |path: &Path, source| WriteError::Io { path: path.to_path_buf(), source };
     let kept = kept_as(path);
@@ -506,9 +523,9 @@ mod tests {
 
     const BEFORE: &str = "{\"permissions\": {\"deny\": [\"Read(./.env)\"]}}\n";
 
-    fn change(after: Option<&str>) -> Change {
-        Change {
-            place: Place::of("claude-code").unwrap(),
+    fn change(after: Option<&str>) -> SettingsChange {
+        SettingsChange {
+            place: SettingsPlace::of("claude-code").unwrap(),
             then: "",
             closed: false,
             is_public: false,
@@ -554,7 +571,7 @@ mod tests {
         let world = machine();
         let events = ["all".to_owned()];
         for events in [&[][..], &events] {
-            let (clients, scope) = (&[][..], Scope::User);
+            let (clients, scope) = (&[][..], SettingsScope::User);
             let program = "/usr/bin/policyd";
             let request = InstallRequest { clients, scope, events, closed: false, program };
             let planned = plan_plugin(&world, &request, Path::new("/plugin")).unwrap();

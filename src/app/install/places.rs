@@ -17,7 +17,7 @@ const CODEX_SESSION_END_SECONDS: u32 = 3;
 
 /// How a client nests its hook lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Shape {
+pub enum SettingsShape {
     /// `hooks.EVENT[].hooks[]`.
     Grouped,
     /// `hooks.EVENT[]`, beside a `version`.
@@ -28,14 +28,14 @@ pub enum Shape {
 #[derive(Debug, Clone, Copy)]
 pub struct Form {
     /// How hook lines are nested.
-    pub shape: Shape,
+    pub shape: SettingsShape,
     /// Whether its client takes comments and commas at the end.
     pub comments: bool,
 }
 
 /// Which settings of a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Scope {
+pub enum SettingsScope {
     /// Of the user, for all projects.
     User,
     /// Of the project, shared with the team.
@@ -47,7 +47,7 @@ pub enum Scope {
 }
 
 /// Where a client keeps its hooks.
-pub struct Place {
+pub struct SettingsPlace {
     /// The client.
     pub harness: &'static Harness,
     /// Its program.
@@ -107,13 +107,13 @@ impl Failing {
     }
 }
 
-const GROUPED: Option<Form> = Some(Form { shape: Shape::Grouped, comments: false });
-const FLAT: Option<Form> = Some(Form { shape: Shape::Flat, comments: false });
-const WITH_COMMENTS: Option<Form> = Some(Form { shape: Shape::Grouped, comments: true });
+const GROUPED: Option<Form> = Some(Form { shape: SettingsShape::Grouped, comments: false });
+const FLAT: Option<Form> = Some(Form { shape: SettingsShape::Flat, comments: false });
+const WITH_COMMENTS: Option<Form> = Some(Form { shape: SettingsShape::Grouped, comments: true });
 
 /// Every client that hooks can be installed in.
-pub const PLACES: [Place; 7] = [
-    Place {
+pub const PLACES: [SettingsPlace; 7] = [
+    SettingsPlace {
         harness: &claude_code::HARNESS,
         program: "claude",
         since: Some(("2.1.139", "passes `args` to a hook")),
@@ -136,7 +136,7 @@ pub const PLACES: [Place; 7] = [
         },
         then: "Claude Code reads it at once; it holds back hooks of a folder that you did not trust",
     },
-    Place {
+    SettingsPlace {
         harness: &codex::HARNESS,
         program: "codex",
         since: None,
@@ -159,7 +159,7 @@ pub const PLACES: [Place; 7] = [
         then: "Codex CLI skips hooks silently until you approve them: start it and say /hooks, now and \
                after every change of them",
     },
-    Place {
+    SettingsPlace {
         harness: &gemini::HARNESS,
         program: "gemini",
         since: None,
@@ -182,7 +182,7 @@ pub const PLACES: [Place; 7] = [
         },
         then: "Gemini CLI loads hooks of a project only where the workspace is trusted",
     },
-    Place {
+    SettingsPlace {
         harness: &cursor::HARNESS,
         program: "cursor-agent",
         since: None,
@@ -200,7 +200,7 @@ pub const PLACES: [Place; 7] = [
         line: |moment, program| json!({"command": shell_line("cursor", moment, program), "timeout": TIMEOUT_SECONDS}),
         then: "Cursor reads it at once in a trusted workspace",
     },
-    Place {
+    SettingsPlace {
         harness: &copilot::HARNESS,
         program: "copilot",
         since: None,
@@ -222,7 +222,7 @@ pub const PLACES: [Place; 7] = [
         },
         then: "GitHub Copilot CLI reads it when it starts",
     },
-    Place {
+    SettingsPlace {
         harness: &droid::HARNESS,
         program: "droid",
         since: None,
@@ -240,7 +240,7 @@ pub const PLACES: [Place; 7] = [
         },
         then: "Factory droid reads it when it starts",
     },
-    Place {
+    SettingsPlace {
         harness: &opencode::HARNESS,
         program: "opencode",
         since: None,
@@ -257,7 +257,7 @@ pub const PLACES: [Place; 7] = [
     },
 ];
 
-impl Place {
+impl SettingsPlace {
     /// The row of a client.
     pub fn of(name: &str) -> Option<&'static Self> {
         PLACES.iter().find(|it| it.harness.name == name)
@@ -276,12 +276,17 @@ impl Place {
     }
 
     /// The settings file of a scope; `None` if the client has no such scope.
-    pub fn file(&self, world: &dyn World, project: &Project, scope: Scope) -> Option<PathBuf> {
+    pub fn file(
+        &self,
+        world: &dyn World,
+        project: &Project,
+        scope: SettingsScope,
+    ) -> Option<PathBuf> {
         let file = match scope {
-            Scope::User => self.user_folder(world)?.join(self.user_file),
-            Scope::Project => project.root.join(self.project_file),
-            Scope::Local => project.root.join(self.local_file?),
-            Scope::System => return self.system_file(),
+            SettingsScope::User => self.user_folder(world)?.join(self.user_file),
+            SettingsScope::Project => project.root.join(self.project_file),
+            SettingsScope::Local => project.root.join(self.local_file?),
+            SettingsScope::System => return self.system_file(),
         };
         let own = self.hooks_file.map(|it| file.with_file_name(it));
         Some(own.filter(|it| world.stat(it).is_ok()).unwrap_or(file))

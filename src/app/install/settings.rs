@@ -8,7 +8,7 @@ use jsonc_parser::cst::{CstArray, CstInputValue, CstObject, CstRootNode};
 use jsonc_parser::errors::ParseError;
 use serde_json::Value;
 
-use super::places::{Failing, Form, Shape};
+use super::places::{Failing, Form, SettingsShape};
 use policyd_harness as harness;
 
 /// Why a settings file cannot be edited. Lines and columns count from 1.
@@ -29,7 +29,7 @@ pub enum SettingsError {
 
 /// A hook line in a settings file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Line {
+pub struct SettingsLine {
     /// The event, in the client's words.
     pub event: String,
     /// The command with its arguments.
@@ -51,7 +51,7 @@ pub fn insert_hooks(
 ) -> Result<String, SettingsError> {
     let (root, value) = read(text, form)?;
     let top = root.object_value_or_set();
-    if form.shape == Shape::Flat && value.get("version").is_none() {
+    if form.shape == SettingsShape::Flat && value.get("version").is_none() {
         top.insert(0, "version", CstInputValue::Number("1".to_owned()));
     }
     let hooks = top.object_value_or_set("hooks");
@@ -72,8 +72,8 @@ pub fn insert_hooks(
         if !stands(&list, form.shape, Some(line)) {
             list.ensure_multiline();
             let entry = match form.shape {
-                Shape::Flat => line.clone(),
-                Shape::Grouped => serde_json::json!({"hooks": [line]}),
+                SettingsShape::Flat => line.clone(),
+                SettingsShape::Grouped => serde_json::json!({"hooks": [line]}),
             };
             list.append(input(&entry));
         }
@@ -154,7 +154,7 @@ pub fn without_blanks(text: &str) -> (String, usize) {
 ///
 /// # Errors
 /// [`SettingsError`] with the location of the invalid part.
-pub fn lines(text: &str, form: Form) -> Result<Vec<Line>, SettingsError> {
+pub fn lines(text: &str, form: Form) -> Result<Vec<SettingsLine>, SettingsError> {
     let (_, value) = read(text, form)?;
     let mut found = Vec::new();
     let events = value.get("hooks").and_then(Value::as_object);
@@ -162,7 +162,7 @@ pub fn lines(text: &str, form: Form) -> Result<Vec<Line>, SettingsError> {
         for entry in entries.as_array().into_iter().flatten() {
             let inner = entry.get("hooks").and_then(Value::as_array);
             let handlers = inner.map_or_else(|| std::slice::from_ref(entry), Vec::as_slice);
-            found.extend(handlers.iter().map(|it| Line {
+            found.extend(handlers.iter().map(|it| SettingsLine {
                 event: event.clone(),
                 command: command(it),
                 ours: is_ours(it),
@@ -204,7 +204,7 @@ fn read(text: &str, form: Form) -> Result<(CstRootNode, Value), SettingsError> {
 }
 
 /// The first thing that has not the shape its client reads: its name, and what it should be.
-fn misshapen(value: &Value, shape: Shape) -> Option<(String, &'static str)> {
+fn misshapen(value: &Value, shape: SettingsShape) -> Option<(String, &'static str)> {
     if !value.is_object() {
         return Some(("the file".to_owned(), "an object"));
     }
@@ -217,11 +217,11 @@ fn misshapen(value: &Value, shape: Shape) -> Option<(String, &'static str)> {
             return Some((event.clone(), "a list"));
         };
         let group = |it: &Value| it.get("hooks").is_some_and(Value::is_array);
-        let sound = |it: &Value| it.is_object() && (shape == Shape::Flat || group(it));
+        let sound = |it: &Value| it.is_object() && (shape == SettingsShape::Flat || group(it));
         if !entries.iter().all(sound) {
             let should = match shape {
-                Shape::Grouped => "a list of groups with `hooks`",
-                Shape::Flat => "a list of hook lines",
+                SettingsShape::Grouped => "a list of groups with `hooks`",
+                SettingsShape::Flat => "a list of hook lines",
             };
             return Some((event.clone(), should));
         }
@@ -230,12 +230,12 @@ fn misshapen(value: &Value, shape: Shape) -> Option<(String, &'static str)> {
 }
 
 /// Whether exactly this line of policyd stands in the list, and no other one.
-fn stands(list: &CstArray, shape: Shape, line: Option<&Value>) -> bool {
+fn stands(list: &CstArray, shape: SettingsShape, line: Option<&Value>) -> bool {
     let entries = list.to_serde_value().unwrap_or_default();
     let entries = entries.as_array().map(Vec::as_slice).unwrap_or_default();
     let handlers = entries.iter().flat_map(|it| match shape {
-        Shape::Flat => std::slice::from_ref(it),
-        Shape::Grouped => {
+        SettingsShape::Flat => std::slice::from_ref(it),
+        SettingsShape::Grouped => {
             it.get("hooks").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default()
         }
     });
@@ -244,13 +244,13 @@ fn stands(list: &CstArray, shape: Shape, line: Option<&Value>) -> bool {
 }
 
 /// Takes the lines of policyd out of a list; says whether there were any.
-fn take_out_of(list: &CstArray, shape: Shape) -> bool {
+fn take_out_of(list: &CstArray, shape: SettingsShape) -> bool {
     let mut changed = false;
     for element in list.elements() {
         let Some(object) = element.as_object() else { continue };
         let removed = match shape {
-            Shape::Flat => is_ours(&object.to_serde_value().unwrap_or_default()),
-            Shape::Grouped => take_out_of_group(&object, &mut changed),
+            SettingsShape::Flat => is_ours(&object.to_serde_value().unwrap_or_default()),
+            SettingsShape::Grouped => take_out_of_group(&object, &mut changed),
         };
         if removed {
             changed = true;

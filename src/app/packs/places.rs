@@ -28,14 +28,14 @@ const SIGNS: [&str; 4] =
 
 /// Where a pack lies.
 #[derive(Debug)]
-pub enum Place {
+pub enum PackPlace {
     /// In this folder.
     Folder(Folder),
     /// Where every command looks that is given none.
     Usual,
 }
 
-impl Place {
+impl PackPlace {
     /// Whether case files may lie beside the pack: not where somebody saw that no such folder is there.
     pub fn may_hold_cases(&self) -> bool {
         match self {
@@ -109,15 +109,15 @@ fn is_remote(path: &Path) -> bool {
 
 /// Where the packs lie that paths name, each once. A path names the folder of a pack, a file of one, or a
 /// folder with packs somewhere in it; without one, it is the project's.
-pub fn places(world: &dyn World, paths: &[PathBuf]) -> Vec<Place> {
+pub fn places(world: &dyn World, paths: &[PathBuf]) -> Vec<PackPlace> {
     if paths.is_empty() {
-        return vec![Place::Usual];
+        return vec![PackPlace::Usual];
     }
     let here = world.working_folder();
     let mut seen = BTreeSet::new();
     let mut found: Vec<Folder> = paths.iter().flat_map(|it| folders_of(world, it)).collect();
     found.retain(|it| seen.insert(shown(&here, &it.path)));
-    found.into_iter().map(Place::Folder).collect()
+    found.into_iter().map(PackPlace::Folder).collect()
 }
 
 /// Whether the user names the packs of a command: by paths, or in `POLICYD_POLICIES`.
@@ -211,7 +211,7 @@ pub fn read_files(world: &dyn World, folder: &Path) -> PackSources {
     let names = world.list(folder).ok();
     let found = Folder { path: folder.to_path_buf(), names };
     let (pack, mut unreadable) = found.read(world, |it| it.display().to_string());
-    let place = Place::Folder(found);
+    let place = PackPlace::Folder(found);
     let (cases, missing) = match place.may_hold_cases() {
         true => beside(world, &pack, None),
         false => (Vec::new(), Vec::new()),
@@ -285,7 +285,7 @@ pub fn find_all(
     paths: &[PathBuf],
 ) -> (Vec<Pack>, Vec<String>) {
     let (here, places) = (world.working_folder(), places(world, paths));
-    let read = |it: &Place| it.read(world, project, &here);
+    let read = |it: &PackPlace| it.read(world, project, &here);
     let (packs, unreadable): (Vec<Pack>, Vec<Vec<String>>) =
         cores::on_all(world.cores(), &places, read).into_iter().unzip();
     let packs = packs.into_iter().filter(|it| !it.files.is_empty());

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use policyd_lint::{self as lint, Profile, Subject};
 use policyd_policy::builtin;
 use policyd_policy::load::Pack;
-use policyd_policy::review::{Base, Reviewed};
+use policyd_policy::review::{Base, ReviewedPolicy};
 use policyd_yaml::time::Timestamp;
 use policyd_yaml::{Diagnostic, Source, Span};
 
@@ -48,7 +48,7 @@ pub fn findings(
     let pack =
         Pack { name: source.name.clone(), files: files.collect(), remote: pack.remote.clone() };
     let base = Base::new(&builtin::pack());
-    let reviewed = Reviewed::new(&pack, &base);
+    let reviewed = ReviewedPolicy::new(&pack, &base);
     let found =
         lint::review(&Subject::new(&pack, &reviewed, now), Profile::Default, false).findings;
     let here = found.into_iter().filter(|it| {

@@ -14,10 +14,10 @@ use policyd_replay::{PolicyPair, Recording, TranscriptInfo};
 use policyd_store::transcript;
 use policyd_world::World;
 use policyd_yaml::time::Timestamp;
-use sessions::{Found, Session, Transcript};
+use sessions::{FoundSessions, ReplaySession, Transcript};
 
 /// A replay of recorded sessions: what all its threads share.
-pub struct Task<'a> {
+pub struct ReplayTask<'a> {
     pub world: &'a dyn World,
     pub policy: &'a Policy,
     pub other: Option<&'a Policy>,
@@ -27,10 +27,10 @@ pub struct Task<'a> {
     pub temporary: Vec<String>,
 }
 
-impl Task<'_> {
+impl ReplayTask<'_> {
     /// Replays all sessions; the result does not depend on `jobs`. `advance` receives the size of each
     /// session that was read, in bytes.
-    pub fn replay(&self, found: Found, jobs: usize, advance: &dyn Fn(u64)) -> Tally {
+    pub fn replay(&self, found: FoundSessions, jobs: usize, advance: &dyn Fn(u64)) -> Tally {
         let mut whole = self.tally();
         whole.reading.unreadable = found.unreadable;
         // The largest first, so that no thread is left alone with one at the end.
@@ -75,7 +75,7 @@ impl Task<'_> {
     }
 
     /// One session: its own transcript, then those of its subagents.
-    fn session(&self, session: &Session, panel: &mut PolicyPair<'_>) -> Tally {
+    fn session(&self, session: &ReplaySession, panel: &mut PolicyPair<'_>) -> Tally {
         let mut tally = self.tally();
         for it in &session.transcripts {
             self.transcript(session, it, panel, &mut tally);
@@ -86,7 +86,7 @@ impl Task<'_> {
 
     fn transcript(
         &self,
-        session: &Session,
+        session: &ReplaySession,
         it: &Transcript,
         panel: &mut PolicyPair<'_>,
         tally: &mut Tally,

@@ -24,13 +24,13 @@ impl Transcript {
 }
 
 /// One session.
-pub struct Session {
+pub struct ReplaySession {
     /// Name of its transcript.
     pub id: String,
     pub transcripts: Vec<Transcript>,
 }
 
-impl Session {
+impl ReplaySession {
     /// Returns the size of all files, in bytes.
     pub fn bytes(&self) -> u64 {
         self.transcripts.iter().map(|it| it.bytes).sum()
@@ -39,15 +39,15 @@ impl Session {
 
 /// What was found.
 #[derive(Default)]
-pub struct Found {
+pub struct FoundSessions {
     /// In the order of their paths.
-    pub sessions: Vec<Session>,
+    pub sessions: Vec<ReplaySession>,
     /// Files and folders that could not be looked at, and why.
     pub unreadable: Vec<(String, String)>,
 }
 
 /// Finds the sessions in files and folders, those that did not change since `oldest` left out.
-pub fn find(world: &dyn World, paths: &[PathBuf], oldest: Timestamp) -> Found {
+pub fn find(world: &dyn World, paths: &[PathBuf], oldest: Timestamp) -> FoundSessions {
     let (folders, files, unreadable) = (BTreeSet::new(), Vec::new(), Vec::new());
     let mut search = Search { world, oldest, root: None, folders, files, unreadable };
     for path in paths {
@@ -70,9 +70,9 @@ pub fn find(world: &dyn World, paths: &[PathBuf], oldest: Timestamp) -> Found {
     }
     let sessions = sessions.into_iter().map(|(key, transcripts)| {
         let id = key.file_name().map(|it| it.to_string_lossy().into_owned()).unwrap_or_default();
-        Session { id, transcripts }
+        ReplaySession { id, transcripts }
     });
-    Found { sessions: sessions.collect(), unreadable: search.unreadable }
+    FoundSessions { sessions: sessions.collect(), unreadable: search.unreadable }
 }
 
 /// What a file or folder is known by: its identity, or its path where the machine tells none.

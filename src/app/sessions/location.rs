@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use crate::error::AppError;
 use crate::sessions::logged_entries::DecisionLogs;
 use crate::workspace::project::Project;
-use policyd_gate::meter::Place;
+use policyd_gate::meter::MeterPlace;
 use policyd_store::session::SessionStore;
 use policyd_world::{FileKind, World};
 
@@ -18,15 +18,15 @@ pub fn find(
     store: &SessionStore<'_>,
     project: &Project,
     named: Option<&str>,
-) -> Result<Place, AppError> {
+) -> Result<MeterPlace, AppError> {
     let is_file = |path: &Path| world.stat(path).is_ok_and(|it| it.kind == FileKind::File);
     if let Some(path) = named.map(Path::new).filter(|it| is_file(it)) {
-        return Ok(Place::of(path, ""));
+        return Ok(MeterPlace::of(path, ""));
     }
     let logged = logged(world, project, named);
     let clients = client_folder(world, project).and_then(|folder| newest(world, &folder, named));
     // What the client wrote last is the session that goes on now.
-    let modified = |it: &Place| world.stat(&it.transcript).map(|it| it.modified).ok();
+    let modified = |it: &MeterPlace| world.stat(&it.transcript).map(|it| it.modified).ok();
     let found = [logged, clients].into_iter().flatten().filter(|it| modified(it).is_some());
     found.max_by_key(modified).ok_or_else(|| {
         let known = store.sessions().len();
@@ -43,17 +43,17 @@ pub fn find(
 }
 
 /// The last session that was judged.
-fn logged(world: &dyn World, project: &Project, named: Option<&str>) -> Option<Place> {
+fn logged(world: &dyn World, project: &Project, named: Option<&str>) -> Option<MeterPlace> {
     let mut entries = DecisionLogs::of(world, project, None).newest_first();
     entries.find_map(|it| {
         let transcript = it.transcript().filter(|it| !it.subagent && !it.path.is_empty())?;
         let is_named = named.is_none_or(|named| it.session_id.starts_with(named));
-        is_named.then(|| Place::of(Path::new(&transcript.path), &it.session_id))
+        is_named.then(|| MeterPlace::of(Path::new(&transcript.path), &it.session_id))
     })
 }
 
 /// The newest transcript of a folder.
-fn newest(world: &dyn World, folder: &Path, named: Option<&str>) -> Option<Place> {
+fn newest(world: &dyn World, folder: &Path, named: Option<&str>) -> Option<MeterPlace> {
     let names = world.list(folder).ok()?;
     let wanted =
         |it: &&String| it.ends_with(".jsonl") && named.is_none_or(|named| it.starts_with(named));
@@ -61,7 +61,7 @@ fn newest(world: &dyn World, folder: &Path, named: Option<&str>) -> Option<Place
         let path = folder.join(it);
         Some((world.stat(&path).ok()?.modified, path))
     });
-    files.max().map(|(_, path)| Place::of(&path, ""))
+    files.max().map(|(_, path)| MeterPlace::of(&path, ""))
 }
 
 /// Where Claude Code keeps the transcripts of a project: every character of its path that is no

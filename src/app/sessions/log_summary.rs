@@ -19,7 +19,7 @@ fn is_stop(entry: &Entry) -> bool {
 
 /// Counts over entries of the decision log.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Summary {
+pub struct LogSummary {
     stops: usize,
     /// Sessions of all entries.
     sessions: usize,
@@ -68,7 +68,7 @@ struct PreferenceCounts {
     found: usize,
 }
 
-impl Summary {
+impl LogSummary {
     /// Counts entries.
     pub fn of(entries: &[Entry]) -> Self {
         let mut summary = Self::default();
@@ -274,9 +274,9 @@ fn number(count: usize) -> TextCell {
 mod tests {
     use super::*;
 
-    fn summary(entries: &[Value]) -> Summary {
+    fn summary(entries: &[Value]) -> LogSummary {
         let entry = |it: &Value| Entry::parse(it.to_string().as_bytes()).unwrap();
-        Summary::of(&entries.iter().map(entry).collect::<Vec<_>>())
+        LogSummary::of(&entries.iter().map(entry).collect::<Vec<_>>())
     }
 
     #[test]

@@ -30,7 +30,7 @@ pub struct EntryQuery<'a> {
 
 /// An entry of the decision log.
 #[derive(Debug)]
-pub struct Found {
+pub struct FoundEntry {
     pub entry: Entry,
     /// Number of newer entries at which nothing was evaluated; 0 for an entry that was asked for by its id.
     pub skipped: usize,
@@ -65,18 +65,18 @@ impl<'a> DecisionLogs<'a> {
     ///
     /// # Errors
     /// Nothing is logged, no entry fits, or several ids begin with the id.
-    pub fn find(&self, query: EntryQuery<'_>) -> Result<Found, AppError> {
+    pub fn find(&self, query: EntryQuery<'_>) -> Result<FoundEntry, AppError> {
         match query.id {
             Some(id) => self.find_by_id(id, query),
             None => self.find_newest(query),
         }
     }
 
-    fn find_newest(&self, query: EntryQuery<'_>) -> Result<Found, AppError> {
+    fn find_newest(&self, query: EntryQuery<'_>) -> Result<FoundEntry, AppError> {
         let (mut skipped, mut newest) = (0_usize, None);
         for entry in self.entries(query.session.unwrap_or_default(), query) {
             if entry.is_evaluated() {
-                return Ok(Found { entry, skipped });
+                return Ok(FoundEntry { entry, skipped });
             }
             skipped = skipped.saturating_add(1);
             newest.get_or_insert(entry);
@@ -84,7 +84,7 @@ impl<'a> DecisionLogs<'a> {
         Err(self.missing(newest.as_ref(), query))
     }
 
-    fn find_by_id(&self, id: &str, query: EntryQuery<'_>) -> Result<Found, AppError> {
+    fn find_by_id(&self, id: &str, query: EntryQuery<'_>) -> Result<FoundEntry, AppError> {
         let (mut ids, mut newest) = (Vec::new(), None);
         for entry in self.entries(id, query).filter(|it| it.id.starts_with(id)) {
             ids.push(entry.id.clone());
@@ -97,7 +97,9 @@ impl<'a> DecisionLogs<'a> {
                 ids.join("\n")
             )));
         }
-        newest.map(|entry| Found { entry, skipped: 0 }).ok_or_else(|| self.missing(None, query))
+        newest
+            .map(|entry| FoundEntry { entry, skipped: 0 })
+            .ok_or_else(|| self.missing(None, query))
     }
 
     /// Returns the entries of the sessions of a query, newest first; their lines contain `text`.

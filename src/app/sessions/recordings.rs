@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::install::places::Place;
+use crate::install::places::SettingsPlace;
 use policyd_harness::Harness;
 use policyd_store::user::UserDirectory;
 use policyd_world::World;
@@ -30,7 +30,7 @@ pub struct RecordingDirectory {
 /// Returns the directories of all clients that record sessions in files.
 pub fn directories(world: &dyn World) -> Vec<RecordingDirectory> {
     let of_user = |(name, below): (&str, &str)| {
-        let place = Place::of(name)?;
+        let place = SettingsPlace::of(name)?;
         Some(RecordingDirectory {
             harness: place.harness,
             path: place.user_folder(world)?.join(below),
@@ -38,9 +38,8 @@ pub fn directories(world: &dyn World) -> Vec<RecordingDirectory> {
     };
     let mut found: Vec<RecordingDirectory> = DIRECTORIES.into_iter().filter_map(of_user).collect();
     let state = UserDirectory::State.path(world);
-    found.extend(Place::of("opencode").zip(state).map(|(place, state)| RecordingDirectory {
-        harness: place.harness,
-        path: state.join(OPENCODE),
+    found.extend(SettingsPlace::of("opencode").zip(state).map(|(place, state)| {
+        RecordingDirectory { harness: place.harness, path: state.join(OPENCODE) }
     }));
     found
 }

@@ -7,7 +7,7 @@ use serde_json::json;
 use super::Supervisor;
 use super::process_output::{TurnExit, TurnOutput};
 use crate::sharing;
-use crate::tasks::{Report, Stores};
+use crate::tasks::{FailureReport, Stores};
 use crate::workspace::local_time::WallClock;
 use policyd_base::limits::EVIDENCE_CHARS_MAX;
 use policyd_evaluation::message::cut;
@@ -108,7 +108,7 @@ impl Supervisor<'_> {
 
     /// Counts a failed turn against its task; returns whether the task is a dead letter now.
     fn fail_task(&mut self, stores: &Stores<'_>, found: &Classified, line: &str) -> bool {
-        let report = Report {
+        let report = FailureReport {
             task: self.task(),
             attempt: Attempt {
                 error_type: found.class.id.clone(),

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::BreakerCommand;
 use crate::{Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, EXIT_USAGE, ListFormat};
-use policyd_policy::Tier;
+use policyd_policy::LoadTier;
 use policyd_record::breaker_view::BreakerView;
 use policyd_state::breaker::BreakerResponse;
 use policyd_yaml::suggest;
@@ -31,7 +31,7 @@ pub(super) fn run(
         console.eprint(&format!("unknown chain `{id}`\nhelp: {help}"));
         return EXIT_USAGE;
     };
-    let mut busy: Vec<(&Tier, BreakerView, Option<u64>)> = Vec::new();
+    let mut busy: Vec<(&LoadTier, BreakerView, Option<u64>)> = Vec::new();
     for tier in &route.tiers {
         let settings = command.policy.breaker(&tier.breaker);
         let request = command.store.request(&tier.breaker, &settings, command.world.now());
@@ -86,8 +86,8 @@ pub(super) fn run(
     EXIT_FOUND
 }
 
-fn passed_over(busy: &[(&Tier, BreakerView, Option<u64>)]) -> Vec<Value> {
-    let row = |(tier, seen, wait): &(&Tier, BreakerView, Option<u64>)| {
+fn passed_over(busy: &[(&LoadTier, BreakerView, Option<u64>)]) -> Vec<Value> {
+    let row = |(tier, seen, wait): &(&LoadTier, BreakerView, Option<u64>)| {
         json!({"tier": tier.name, "breaker": tier.breaker, "state": seen.breaker.phase.as_str(),
             "retry_after": wait, "last_error": seen.breaker.last_error})
     };

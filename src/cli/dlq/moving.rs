@@ -7,7 +7,7 @@ use serde_json::json;
 use super::{refused, report_problems, unknown};
 use crate::human::require_human;
 use crate::{Console, DlqRetry, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, ListFormat};
-use policyd_app::tasks::{Reviewed, Stores};
+use policyd_app::tasks::{ReviewedTasks, Stores};
 use policyd_evaluation::dead_letter::cause;
 use policyd_state::dead_letter::{Hints, Task, TaskClaim, TaskEvent, TaskQueue};
 
@@ -50,7 +50,7 @@ pub(super) fn retry(stores: &Stores<'_>, console: &mut Console<'_>, arguments: &
     let reviewed = stores.learn(id, &learned).and_then(|_| stores.review(std::slice::from_ref(id)));
     match reviewed {
         Err(error) => refused(console, &error),
-        Ok(Reviewed { rows, .. }) => {
+        Ok(ReviewedTasks { rows, .. }) => {
             let done = rows.iter().any(|it| matches!(it.action, "retry" | "split"));
             for row in &rows {
                 console.print(&super::row_text(row));

@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::Console;
-use policyd_app::doctor::check::{Check, Health};
+use policyd_app::doctor::check::{CheckHealth, DoctorCheck};
 use policyd_app::packs::{self, organization};
 use policyd_app::workspace::project::Project;
 use policyd_policy::EnforcementMode;
@@ -65,7 +65,7 @@ impl Answered {
 }
 
 /// Tries everything.
-pub(super) fn run() -> Vec<Check> {
+pub(super) fn run() -> Vec<DoctorCheck> {
     let blocked = call(&machine(), &["--hook", "stop"], &payload());
     let mut checks = vec![good_payload(&blocked)];
     let harmless = [
@@ -89,51 +89,52 @@ pub(super) fn run() -> Vec<Check> {
 }
 
 /// Without any state, the failing test is blocked, and the stop after the block is not.
-fn blocked_and_released(about: &'static str, error: &str) -> Check {
+fn blocked_and_released(about: &'static str, error: &str) -> DoctorCheck {
     let world = refusing(error);
     let first = call(&world, &["--hook", "stop"], &payload());
     let after = payload().replace("\"stop_hook_active\":false", "\"stop_hook_active\":true");
     let second = call(&world, &["--hook", "stop"], &after);
     let is_sound = |it: &Answered| it.code == 0 && !it.notice().is_empty();
     if !is_sound(&first) || !first.blocks() {
-        return Check::new(about, Health::Bad, first.unexpected());
+        return DoctorCheck::new(about, CheckHealth::Bad, first.unexpected());
     }
     if !is_sound(&second) || second.blocks() {
-        return Check::new(about, Health::Bad, second.unexpected());
+        return DoctorCheck::new(about, CheckHealth::Bad, second.unexpected());
     }
     let text = "blocked without a state; the stop after it is not. The user sees:".to_owned();
-    let mut check = Check::new(about, Health::Good, text);
+    let mut check = DoctorCheck::new(about, CheckHealth::Good, text);
     check.more = first.notice().lines().map(str::to_owned).collect();
     check
 }
 
 /// The failing test is blocked, and this is what the agent reads.
-fn good_payload(answered: &Answered) -> Check {
-    let health = if answered.code == 0 && answered.blocks() { Health::Good } else { Health::Bad };
+fn good_payload(answered: &Answered) -> DoctorCheck {
+    let health =
+        if answered.code == 0 && answered.blocks() { CheckHealth::Good } else { CheckHealth::Bad };
     let text = match health {
-        Health::Good => "stop with a failing test: blocked. The agent sees:".to_owned(),
-        Health::Look | Health::Bad => answered.unexpected(),
+        CheckHealth::Good => "stop with a failing test: blocked. The agent sees:".to_owned(),
+        CheckHealth::Look | CheckHealth::Bad => answered.unexpected(),
     };
-    let mut check = Check::new("block", health, text);
+    let mut check = DoctorCheck::new("block", health, text);
     check.more = answered.text("reason").lines().map(str::to_owned).collect();
     check
 }
 
-fn harmless_and_told(about: &'static str, answered: &Answered) -> Check {
+fn harmless_and_told(about: &'static str, answered: &Answered) -> DoctorCheck {
     let notice = answered.notice();
     let sound = answered.code == 0 && !answered.blocks() && !notice.is_empty();
-    let health = if sound { Health::Good } else { Health::Bad };
+    let health = if sound { CheckHealth::Good } else { CheckHealth::Bad };
     let text = match health {
-        Health::Good => "exit code 0, not blocked. The user sees:".to_owned(),
-        Health::Look | Health::Bad => answered.unexpected(),
+        CheckHealth::Good => "exit code 0, not blocked. The user sees:".to_owned(),
+        CheckHealth::Look | CheckHealth::Bad => answered.unexpected(),
     };
-    let mut check = Check::new(about, health, text);
+    let mut check = DoctorCheck::new(about, health, text);
     check.more = notice.lines().map(str::to_owned).collect();
     check
 }
 
 /// A probe that takes too long makes its rule unknown, and nothing else.
-fn slow_probe() -> Check {
+fn slow_probe() -> DoctorCheck {
     let world = machine();
     let rule = "- {id: slow, category: C, question: Q, severity: blocker, details: slow, \
         applicable_session_types: ['*'], satisfied: 'probes.slow.text(\"\") == \"x\"'}\n";
@@ -146,8 +147,8 @@ fn slow_probe() -> Check {
     let answered = call(&world, &["--hook", "stop", "--policies", PACK], &payload());
     let asked = world.ran().iter().any(|it| it.argv == ["slow-program"]);
     let sound = answered.code == 0 && !answered.blocks() && asked;
-    let health = if sound { Health::Good } else { Health::Bad };
-    Check::new("slow probe", health, "timed out: its check is `unknown` and does not block")
+    let health = if sound { CheckHealth::Good } else { CheckHealth::Bad };
+    DoctorCheck::new("slow probe", health, "timed out: its check is `unknown` and does not block")
 }
 
 /// A guard that is added to the rules of the organization, for a call that nothing else blocks.
@@ -159,7 +160,7 @@ const UNLOCKED: &str = "- id: policyd_doctor\n  commands: [policyd-doctor-trial]
 
 /// The rules of the organization, tried on a simulated machine whose user weakens them in every way that needs no
 /// terminal. `None` if this machine has no such rules, or if they only observe.
-pub(super) fn organization(world: &dyn World) -> Option<Check> {
+pub(super) fn organization(world: &dyn World) -> Option<DoctorCheck> {
     let found = organization::find(world).ok()??;
     let policy = packs::policy(world, &found).ok()?;
     if policy.settings.mode == Some(EnforcementMode::Observe) {
@@ -189,18 +190,22 @@ pub(super) fn organization(world: &dyn World) -> Option<Check> {
     let denied = answered.code == 0 && answered.stdout.contains("\"deny\"");
     let (health, text) = match denied {
         true => (
-            Health::Good,
+            CheckHealth::Good,
             "holds although policyd is disabled and a pack allows the call".to_owned(),
         ),
-        false => (Health::Bad, answered.unexpected()),
+        false => (CheckHealth::Bad, answered.unexpected()),
     };
-    Some(Check::new("locked layer", health, text))
+    Some(DoctorCheck::new("locked layer", health, text))
 }
 
 /// What one call costs on this machine, the start of the process included.
-pub(super) fn time(world: &dyn World, project: &Project) -> Check {
+pub(super) fn time(world: &dyn World, project: &Project) -> DoctorCheck {
     let Some(program) = world.program() else {
-        return Check::new("time", Health::Look, "the path of this program is not known");
+        return DoctorCheck::new(
+            "time",
+            CheckHealth::Look,
+            "the path of this program is not known",
+        );
     };
     let argv = [&program.display().to_string(), "eval", "--hook", "stop", "--dry-run"];
     let stdin = json!({"session_id": "doctor", "hook_event_name": "Stop",
@@ -220,17 +225,19 @@ pub(super) fn time(world: &dyn World, project: &Project) -> Check {
             Ok(output) if output.code == Some(0) => {}
             Ok(output) => {
                 let text = format!("a call ended with {:?} instead of 0", output.code);
-                return Check::new("time", Health::Bad, text);
+                return DoctorCheck::new("time", CheckHealth::Bad, text);
             }
-            Err(error) => return Check::new("time", Health::Bad, format!("a call: {error}")),
+            Err(error) => {
+                return DoctorCheck::new("time", CheckHealth::Bad, format!("a call: {error}"));
+            }
         }
         times.push(world.elapsed().saturating_sub(began));
     }
     times.sort_unstable();
     let middle = times.get(CALLS / 2).copied().unwrap_or_default();
-    let health = if middle > SLOW { Health::Look } else { Health::Good };
+    let health = if middle > SLOW { CheckHealth::Look } else { CheckHealth::Good };
     let millis = middle.as_secs_f64() * 1000.0;
-    Check::new("time", health, format!("{millis:.1} ms for a call at a stop in this project"))
+    DoctorCheck::new("time", health, format!("{millis:.1} ms for a call at a stop in this project"))
 }
 
 /// A machine on which the agent has just worked.

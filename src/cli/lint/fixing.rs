@@ -11,7 +11,7 @@ use crate::{Console, EXIT_FOUND, LintArguments};
 use policyd_app::packs::places;
 use policyd_lint::fix::{Change, changes};
 use policyd_record::mask::mask;
-use policyd_report::lint::Review;
+use policyd_report::lint::LintReview;
 use policyd_world::World;
 use policyd_yaml::{Fix, Level};
 
@@ -25,14 +25,14 @@ pub(super) enum Done {
     /// Differences were shown; the exit code.
     Shown(u8),
     /// Files were changed; this is how it stands now.
-    Again(Review),
+    Again(LintReview),
 }
 
 /// Makes the fixes, or shows them.
 pub(super) fn run(
     console: &mut Console<'_>,
     arguments: &LintArguments,
-    first: &Review,
+    first: &LintReview,
     ask: &LintRun<'_>,
 ) -> Done {
     let world = ask.world;
@@ -91,7 +91,7 @@ pub(super) fn run(
 }
 
 /// Why there is no difference to show.
-fn nothing_to_show(review: &Review, all: bool) -> String {
+fn nothing_to_show(review: &LintReview, all: bool) -> String {
     let fixes = review.findings.iter().filter(|it| it.fix.is_some()).count();
     match (review.findings.len(), fixes) {
         (0, _) => "no findings".to_owned(),
@@ -104,8 +104,8 @@ fn nothing_to_show(review: &Review, all: bool) -> String {
 
 /// Files with more errors than before, and those that are new: an error that stood behind one that was mended
 /// makes nothing worse.
-fn made_worse<'r>(before: &Review, after: &'r Review) -> BTreeMap<&'r str, Vec<&'r str>> {
-    let errors = |review: &'_ Review| {
+fn made_worse<'r>(before: &LintReview, after: &'r LintReview) -> BTreeMap<&'r str, Vec<&'r str>> {
+    let errors = |review: &'_ LintReview| {
         let errors = review.findings.iter().filter(|it| it.level == Level::Error);
         errors.map(|it| (it.span.source.name.clone(), it.message.clone())).collect::<Vec<_>>()
     };

@@ -1,7 +1,7 @@
 //! Members: fields, calls, and brackets, and the names that a pack defines.
 
 use super::Checker;
-use crate::ast::{Access, Expr, ExprKind, Path, Step};
+use crate::ast::{Expr, ExprKind, MemberAccess, Path, Step};
 use crate::pattern::check_regex;
 use crate::table::{Member, NamedItems};
 use crate::types::{Domain, Evidence, NameClass, Type};
@@ -21,8 +21,8 @@ impl Checker<'_> {
     pub(super) fn fact(&mut self, path: &Path, arguments: &[Expr], whole: &Expr) -> Type {
         if let Some(step) = path.steps().first().filter(|it| it.optional) {
             let (sign, written, noun) = match step.access {
-                Access::Item => ("?[", "[", self.names.table().items().noun),
-                Access::Field | Access::Call(_) => ("?.", ".", "fact"),
+                MemberAccess::Item => ("?[", "[", self.names.table().items().noun),
+                MemberAccess::Field | MemberAccess::Call(_) => ("?.", ".", "fact"),
             };
             let text = format!("`{sign}` is not needed");
             let help = format!("write `{written}`: every {noun} is always there");
@@ -41,9 +41,9 @@ impl Checker<'_> {
             let (name, start) = (path.member(step), step.range.start as usize);
             let reached = Reached { owner, path: &names, name, start };
             owner = match (step.access, own) {
-                (Access::Field, _) => self.property(&reached),
-                (Access::Call(_), arguments) => self.call(&reached, arguments),
-                (Access::Item, [key]) if at == 0 => {
+                (MemberAccess::Field, _) => self.property(&reached),
+                (MemberAccess::Call(_), arguments) => self.call(&reached, arguments),
+                (MemberAccess::Item, [key]) if at == 0 => {
                     names = format!(
                         "{names}[{}]",
                         self.text.get(key.range.clone()).unwrap_or_default()
@@ -53,9 +53,11 @@ impl Checker<'_> {
                     }
                     self.names.table().items().result
                 }
-                (Access::Item, _) => return self.item_behind(owner, path.steps().get(at - 1)),
+                (MemberAccess::Item, _) => {
+                    return self.item_behind(owner, path.steps().get(at - 1));
+                }
             };
-            if step.access != Access::Item {
+            if step.access != MemberAccess::Item {
                 names = format!("{names}.{name}");
             }
         }

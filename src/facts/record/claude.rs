@@ -11,7 +11,7 @@ use std::borrow::Cow;
 use super::lenient::{Either, Flag, Text};
 use super::output::Output;
 use super::wire::{ApiMessage, ApiUsage, Attachment, Block, Line, ToolUseResult};
-use super::{Origin, Record, RecordEntry, TokenUse, ToolResult, joined, or};
+use super::{Record, RecordEntry, RecordOrigin, TokenUse, ToolResult, joined, or};
 
 /// Beginnings of user texts that the client wrote.
 const CLIENT_TEXTS: [&str; 11] = [
@@ -55,7 +55,7 @@ pub(super) fn record(line: Line<'_>) -> Record<'_> {
     record.folder = std::mem::take(&mut line.cwd).0;
     record.permission_mode = std::mem::take(&mut line.permission_mode).0;
     record.names_session = matches!(&*line.kind, "user" | "assistant");
-    record.origin = Origin {
+    record.origin = RecordOrigin {
         time: std::mem::take(&mut line.timestamp).0,
         session: std::mem::take(&mut line.session_id).0,
         agent: std::mem::take(&mut line.agent_id).0,

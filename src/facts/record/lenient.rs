@@ -99,9 +99,9 @@ impl<'de> Deserialize<'de> for Flag {
 
 /// A count. Any value except a non-negative integer reads as 0.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Count(pub u64);
+pub struct LenientCount(pub u64);
 
-impl<'de> Deserialize<'de> for Count {
+impl<'de> Deserialize<'de> for LenientCount {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         Ok(Self(match scalar(from)? {
             JsonScalar::Number(number) => number,

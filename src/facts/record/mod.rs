@@ -35,7 +35,7 @@ pub struct Record<'a> {
     /// Whether a subagent wrote the line.
     pub sidechain: bool,
     /// Source of the line.
-    pub origin: Origin<'a>,
+    pub origin: RecordOrigin<'a>,
     /// Whether the client writes the session id on each line of this type.
     pub names_session: bool,
     /// Entries in order.
@@ -44,7 +44,7 @@ pub struct Record<'a> {
 
 /// Source of a line. No fact depends on it.
 #[derive(Debug, Default)]
-pub struct Origin<'a> {
+pub struct RecordOrigin<'a> {
     /// Time as written. Empty if the line contains none.
     pub time: Cow<'a, str>,
     /// Session id. Empty if the line contains none.

@@ -10,10 +10,10 @@
 
 use serde::Deserialize;
 
-use super::lenient::{Count, Either, Flag, Text};
+use super::lenient::{Either, Flag, LenientCount, Text};
 use super::output::Output;
 use super::wire::Input;
-use super::{Origin, Record, RecordEntry, TokenUse, ToolResult};
+use super::{Record, RecordEntry, RecordOrigin, TokenUse, ToolResult};
 
 /// The beginning of each line. No other client writes it.
 const START: &[u8] = b"{\"info\":";
@@ -58,9 +58,9 @@ struct OpenCodePath<'a> {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct OpenCodeTokens<'a> {
-    input: Count,
-    output: Count,
-    reasoning: Count,
+    input: LenientCount,
+    output: LenientCount,
+    reasoning: LenientCount,
     #[serde(borrow)]
     cache: Either<'a, Cache>,
 }
@@ -68,8 +68,8 @@ struct OpenCodeTokens<'a> {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Cache {
-    read: Count,
-    write: Count,
+    read: LenientCount,
+    write: LenientCount,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -130,7 +130,7 @@ pub(super) fn record(line: &[u8]) -> Option<Record<'_>> {
     };
     let (Either::One(info), parts) = (message.info, message.parts) else { return None };
     let Info { id, session, role, model, tokens, path, summary } = *info;
-    let origin = Origin { session: session.0, ..Origin::default() };
+    let origin = RecordOrigin { session: session.0, ..RecordOrigin::default() };
     let mut record = Record { replaces: id.0.clone(), origin, ..Record::default() };
     let parts = parts.into_elements().into_iter().filter_map(|part| match part {
         Either::One(part) => Some(*part),

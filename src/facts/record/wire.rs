@@ -4,7 +4,7 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::lenient::{Count, Either, Exit, Flag, Text};
+use super::lenient::{Either, Exit, Flag, LenientCount, Text};
 use super::output::Output;
 
 /// One line of any client.
@@ -123,13 +123,13 @@ pub struct ApiMessage<'a> {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct ApiUsage {
-    pub input_tokens: Count,
-    pub output_tokens: Count,
-    pub cache_read_input_tokens: Count,
-    pub cache_creation_input_tokens: Count,
+    pub input_tokens: LenientCount,
+    pub output_tokens: LenientCount,
+    pub cache_read_input_tokens: LenientCount,
+    pub cache_creation_input_tokens: LenientCount,
     // Codex
-    pub cached_input_tokens: Count,
-    pub total_tokens: Count,
+    pub cached_input_tokens: LenientCount,
+    pub total_tokens: LenientCount,
 }
 
 /// Content block of a message.
@@ -291,7 +291,7 @@ pub struct CopilotData<'a> {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct CopilotHookInput {
-    pub timestamp: Count,
+    pub timestamp: LenientCount,
 }
 
 /// Copilot: how a command ended.
@@ -490,7 +490,7 @@ pub struct GeminiResponse<'a> {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct GeminiTokens {
-    pub input: Count,
-    pub output: Count,
-    pub cached: Count,
+    pub input: LenientCount,
+    pub output: LenientCount,
+    pub cached: LenientCount,
 }

@@ -12,7 +12,7 @@ use policyd_fact_table::record::Record;
 use policyd_policy::records;
 use policyd_record::mask::mask;
 use policyd_state::dead_letter::{Task, TaskQueue};
-use policyd_tasks::{Reviewed, Row, Stores};
+use policyd_tasks::{ReviewRow, ReviewedTasks, Stores};
 
 impl ReactionRunner<'_> {
     /// What waits: the review of the dead letters, the questions to humans, the alarms.
@@ -120,7 +120,7 @@ impl ReactionRunner<'_> {
         let reviews = is_due && lists.on(TaskQueue::DeadLetter).next().is_some();
         if reviews {
             match stores.review(&[]) {
-                Ok(Reviewed { rows, .. }) => {
+                Ok(ReviewedTasks { rows, .. }) => {
                     let moved = rows.iter().filter(|it| !matches!(it.action, "wait" | "leave"));
                     said.extend(
                         self.format_message("review_done", moved.map(review_line).collect()),
@@ -156,8 +156,8 @@ impl ReactionRunner<'_> {
     }
 }
 
-fn review_line(row: &Row) -> String {
-    let Row { task, rule, .. } = row;
+fn review_line(row: &ReviewRow) -> String {
+    let ReviewRow { task, rule, .. } = row;
     let what = match row.action {
         "retry" => "requeued".to_owned(),
         "split" => format!("replaced by `{}`", row.part),

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::identity::INHERITED;
 use super::probes::{base_name, command};
 use super::terms::{Constant, constant, each_part_with, sound};
-use crate::subject::Entry;
+use crate::subject::PackEntry;
 use crate::{Findings, Subject};
 use policyd_fact_table::paths::{Fact, FactStep};
 use policyd_yaml::suggest;
@@ -183,7 +183,7 @@ fn place(asked: FactStep<'_>) -> Option<Constant<'_>> {
 }
 
 /// Probes of which an entry asks whether they answered.
-fn guarded<'s, 'a>(subject: &'s Subject<'a>, entry: &Entry<'a>) -> BTreeSet<&'s str> {
+fn guarded<'s, 'a>(subject: &'s Subject<'a>, entry: &PackEntry<'a>) -> BTreeSet<&'s str> {
     let asks = |it: FactStep<'_>| ["ok", "error", "code", "verdict"].contains(&it.name);
     let mut guarded = BTreeSet::new();
     for site in subject.sites_of(entry).iter().filter(|it| it.condition) {

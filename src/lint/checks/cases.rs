@@ -6,7 +6,7 @@ use super::names::MODES;
 use super::near_miss::slip;
 use super::programs::{OwnPrograms, slip_of_program};
 use super::tools::{inputs, odd_input, odd_tool};
-use crate::subject::Entry;
+use crate::subject::PackEntry;
 use crate::{Findings, Subject};
 use policyd_cases::coverage::{ExpectedRules, RuleKind, covered_in};
 use policyd_cases::names::NameTable;
@@ -119,7 +119,7 @@ fn odd_happening(
 /// those: at another one it is silent whatever it says.
 fn is_silent_where_it_looks<'a>(
     subject: &Subject<'a>,
-    guard: &Entry<'a>,
+    guard: &PackEntry<'a>,
     covered: &ExpectedRules,
 ) -> bool {
     let meant = &subject.reviewed.meant;
@@ -180,7 +180,10 @@ fn expectation(kind: RuleKind, name: &str, firing: bool) -> String {
 
 /// The rules that the pack writes itself, with what its cases show. A pack that does not load has
 /// other worries.
-fn each_rule(subject: &Subject<'_>, mut look: impl FnMut(&Entry<'_>, RuleKind, &ExpectedRules)) {
+fn each_rule(
+    subject: &Subject<'_>,
+    mut look: impl FnMut(&PackEntry<'_>, RuleKind, &ExpectedRules),
+) {
     let covered = match subject.cases.as_slice() {
         [] if is_invalid(subject) => return,
         // Building the whole policy takes most of the time of a small pack.
@@ -202,6 +205,6 @@ fn each_rule(subject: &Subject<'_>, mut look: impl FnMut(&Entry<'_>, RuleKind, &
 }
 
 /// Whether a session type takes whatever is left: no case needs to show that it can be silent.
-fn always(entry: &Entry<'_>) -> bool {
+fn always(entry: &PackEntry<'_>) -> bool {
     entry.file == "session_types.yaml" && entry.text("when") == Some("true")
 }

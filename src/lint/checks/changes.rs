@@ -2,7 +2,7 @@
 
 use super::guards::guards;
 use super::identity::LISTS;
-use crate::subject::Entry;
+use crate::subject::PackEntry;
 use crate::{Findings, Subject};
 use policyd_policy::guards::FILES;
 use policyd_policy::layers::is_amplihacks;
@@ -16,7 +16,7 @@ fn id_of(entry: &Node) -> &Node {
 }
 
 pub(crate) fn implicit_override(subject: &Subject<'_>, out: &mut Findings) {
-    let listed = |it: &&Entry<'_>| LISTS.contains(&it.file) || FILES.contains(&it.file);
+    let listed = |it: &&PackEntry<'_>| LISTS.contains(&it.file) || FILES.contains(&it.file);
     for entry in subject.entries.iter().filter(listed) {
         let Some(below) = subject.inherited(entry) else { continue };
         if entry.node.get("override").is_none() && !is_amplihacks(entry.node) {
@@ -100,7 +100,7 @@ pub(crate) fn loosened_without_reason(subject: &Subject<'_>, out: &mut Findings)
     }
 }
 
-fn made_weaker(entry: &Entry<'_>, below: &Node, node: &Node, help: &str, out: &mut Findings) {
+fn made_weaker(entry: &PackEntry<'_>, below: &Node, node: &Node, help: &str, out: &mut Findings) {
     let message = format!("this override weakens `{}` and has no `reason`", entry.name());
     out.add(node.span.clone(), message, |it| {
         it.with_related(id_of(below).span.clone(), "the inherited rule").with_help(help)
@@ -108,12 +108,12 @@ fn made_weaker(entry: &Entry<'_>, below: &Node, node: &Node, help: &str, out: &m
 }
 
 /// The considerations and guards that the pack itself writes.
-fn rules<'s>(subject: &'s Subject<'_>) -> impl Iterator<Item = &'s Entry<'s>> {
+fn rules<'s>(subject: &'s Subject<'_>) -> impl Iterator<Item = &'s PackEntry<'s>> {
     subject.of("considerations.yaml").chain(guards(subject))
 }
 
 /// Returns filters that contain fewer names than the inherited ones: the rule does not apply to the others anymore.
-fn narrowed<'s>(entry: &Entry<'s>, below: &Node) -> Vec<&'s Node> {
+fn narrowed<'s>(entry: &PackEntry<'s>, below: &Node) -> Vec<&'s Node> {
     if is_amplihacks(entry.node) {
         return Vec::new(); // A file of amplihack's says everything again, in its own way.
     }
@@ -135,7 +135,7 @@ fn narrowed<'s>(entry: &Entry<'s>, below: &Node) -> Vec<&'s Node> {
 }
 
 /// Exceptions that a guard did not have, and a decision or fallback that stops less.
-fn softened<'s>(entry: &Entry<'s>, below: &Node) -> Vec<&'s Node> {
+fn softened<'s>(entry: &PackEntry<'s>, below: &Node) -> Vec<&'s Node> {
     let strength = |text: &str| match text {
         "deny" | "block" | "halt" => 3,
         "ask" | "defer" => 2,
@@ -156,7 +156,7 @@ const SOON_DAYS: i64 = 14;
 const DAY: i64 = 86_400_000;
 
 /// Entries that expire, with the days that remain.
-fn expiring<'s>(subject: &'s Subject<'_>) -> impl Iterator<Item = (&'s Entry<'s>, Span, i64)> {
+fn expiring<'s>(subject: &'s Subject<'_>) -> impl Iterator<Item = (&'s PackEntry<'s>, Span, i64)> {
     rules(subject).filter_map(|entry| {
         let node = entry.node.get("expires")?;
         let left = node.date()?.millis().saturating_sub(subject.now.millis());

@@ -1,7 +1,7 @@
 //! Checks of what rules ask of one client: events that it does not report, and answers that it does
 //! not take.
 
-use crate::subject::Entry;
+use crate::subject::PackEntry;
 use crate::{Findings, Subject};
 use policyd_facts::event::EventKind;
 use policyd_harness::{Capability, Harness};
@@ -34,7 +34,7 @@ fn each(node: &Node) -> Vec<&Node> {
 }
 
 /// What a rule wants to say.
-fn needs(entry: &Entry<'_>) -> Vec<Capability> {
+fn needs(entry: &PackEntry<'_>) -> Vec<Capability> {
     let enforced = entry.text("mode").is_none_or(|it| it == "enforce");
     let mut needs = Vec::new();
     match entry.text("decision") {

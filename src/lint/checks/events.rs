@@ -3,7 +3,7 @@
 
 use super::guards::{guards, kept_condition};
 use super::terms::{compared, each_part_asking, each_part_with};
-use crate::subject::Entry;
+use crate::subject::PackEntry;
 use crate::{Findings, Subject};
 use policyd_fact_table::events::{self, FactEvents};
 use policyd_fact_table::members;
@@ -21,7 +21,7 @@ const AT_STOPS: [&str; 4] =
     ["considerations.yaml", "checkers.yaml", "session_types.yaml", "probes.yaml"];
 
 /// The kinds of events at which an entry is judged, where that is known.
-pub(super) fn kinds<'s>(subject: &Subject<'s>, entry: &Entry<'s>) -> Vec<EventKind> {
+pub(super) fn kinds<'s>(subject: &Subject<'s>, entry: &PackEntry<'s>) -> Vec<EventKind> {
     let named = |node: &Node| -> Vec<EventKind> {
         let names = node.one_or_items().iter().filter_map(Node::text);
         names.filter_map(EventKind::find).collect()
@@ -121,7 +121,7 @@ pub(crate) fn unavailable_at_event(subject: &Subject<'_>, out: &mut Findings) {
 /// it is so.
 fn left_as_it_was(
     subject: &Subject<'_>,
-    entry: &Entry<'_>,
+    entry: &PackEntry<'_>,
     kinds: &[EventKind],
     on: &Node,
     out: &mut Findings,

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
-use crate::subject::Entry;
+use crate::subject::PackEntry;
 use crate::{Findings, Subject};
 use policyd_fact_table::pattern::prose_regex;
 use policyd_policy::builtin;
@@ -48,7 +48,7 @@ pub(crate) fn overlapping_errors(subject: &Subject<'_>, out: &mut Findings) {
 }
 
 /// Classes of the pack alone: they stand before the inherited ones, and the first that fits wins.
-fn new_classes<'s, 'a>(subject: &'s Subject<'a>) -> impl Iterator<Item = &'s Entry<'a>> {
+fn new_classes<'s, 'a>(subject: &'s Subject<'a>) -> impl Iterator<Item = &'s PackEntry<'a>> {
     subject.of(FILE).filter(|it| subject.inherited(it).is_none() && !it.is("enabled", false))
 }
 
@@ -130,7 +130,7 @@ pub(crate) fn unreachable_class(subject: &Subject<'_>, out: &mut Findings) {
 
 /// Only what is tried again can be tried afresh.
 fn idle_fresh(subject: &Subject<'_>, out: &mut Findings) {
-    let retries = |it: &Entry<'_>| subject.said(it, "do").is_some_and(|it| it.says("retry"));
+    let retries = |it: &PackEntry<'_>| subject.said(it, "do").is_some_and(|it| it.says("retry"));
     let rules = subject.of("dead_letter.yaml").filter(|it| !retries(it));
     for node in rules.filter_map(|it| it.node.get("fresh")).filter(|it| it.bool() == Some(true)) {
         let message = "`fresh` has no effect without `do: retry`";

@@ -9,7 +9,7 @@ use super::regexes::tells_all;
 use super::terms::{asked_with, each_wanted, is_input, last_argument};
 use crate::logic::{follows, possible};
 use crate::pairs::KnownPairs;
-use crate::subject::Entry;
+use crate::subject::PackEntry;
 use crate::{Findings, Subject};
 use policyd_fact_table::ast::{Expr, ExprKind, Relation};
 use policyd_fact_table::paths::Fact;
@@ -21,12 +21,12 @@ use policyd_yaml::memo::hash_of;
 use policyd_yaml::node::Node;
 
 /// The guards that the pack itself writes.
-pub(super) fn guards<'s>(subject: &'s Subject<'_>) -> impl Iterator<Item = &'s Entry<'s>> {
+pub(super) fn guards<'s>(subject: &'s Subject<'_>) -> impl Iterator<Item = &'s PackEntry<'s>> {
     FILES.iter().flat_map(|file| subject.of(file))
 }
 
 /// The condition of the guard that this one changes, where it stays as it was.
-pub(super) fn kept_condition(subject: &Subject<'_>, entry: &Entry<'_>) -> Option<Arc<Expr>> {
+pub(super) fn kept_condition(subject: &Subject<'_>, entry: &PackEntry<'_>) -> Option<Arc<Expr>> {
     // The guard also fires if `unless` is unknown.
     let kept = subject.inherited(entry).filter(|_| entry.node.get("when").is_none())?;
     Expr::parse(kept.get("when")?.text()?)
@@ -209,7 +209,7 @@ fn is_tied(term: &Expr, held: &AllowedText) -> bool {
 }
 
 /// Whether a guard is asked about calls of tools, and not of prompts or compactions alone.
-fn is_asked_of_calls<'s>(subject: &Subject<'s>, entry: &Entry<'s>) -> bool {
+fn is_asked_of_calls<'s>(subject: &Subject<'s>, entry: &PackEntry<'s>) -> bool {
     kinds(subject, entry).iter().any(|it| TOOL_CALL_EVENTS.contains(it))
 }
 
@@ -235,7 +235,7 @@ fn asks_for_operands(term: &Expr) -> bool {
 
 /// A guard that is in force, as far as it can be compared with another one.
 struct DecidingGuard<'s> {
-    entry: &'s Entry<'s>,
+    entry: &'s PackEntry<'s>,
     rank: usize,
     on: BTreeSet<&'s str>,
     tools: BTreeSet<&'s str>,
@@ -251,7 +251,7 @@ struct DecidingGuard<'s> {
 }
 
 impl<'s> DecidingGuard<'s> {
-    fn of(subject: &'s Subject<'s>, entry: &'s Entry<'s>) -> Option<Self> {
+    fn of(subject: &'s Subject<'s>, entry: &'s PackEntry<'s>) -> Option<Self> {
         let text = |key: &str| subject.said(entry, key).and_then(Node::text);
         let soft = text("mode").is_some_and(|it| it != "enforce");
         if soft || entry.is("enabled", false) || subject.said(entry, "expires").is_some() {

@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use super::near_miss::slip;
 use super::programs::slip_of;
 use super::structure::each_map;
-use crate::subject::Entry;
+use crate::subject::PackEntry;
 use crate::{Findings, Subject};
 use policyd_facts::glob::word_matches;
 use policyd_policy::builtin;
@@ -23,7 +23,7 @@ pub(super) const LISTS: [&str; 6] = [
 pub(crate) fn similar_names(subject: &Subject<'_>, out: &mut Findings) {
     for file in LISTS {
         similar(subject.of(file).map(|it| it.id), out);
-        let own: BTreeSet<&str> = subject.of(file).map(Entry::name).collect();
+        let own: BTreeSet<&str> = subject.of(file).map(PackEntry::name).collect();
         let inherited: Vec<&str> =
             subject.reviewed.meant.ids_of(file).filter(|id| !own.contains(id)).collect();
         for entry in subject.of(file) {
@@ -96,7 +96,7 @@ pub(crate) fn unused_checker(subject: &Subject<'_>, out: &mut Findings) {
 }
 
 /// Whether an entry is of the built-in pack, which others build on.
-fn is_base(entry: &Entry<'_>) -> bool {
+fn is_base(entry: &PackEntry<'_>) -> bool {
     builtin::wrote(&entry.id.span.source)
 }
 
@@ -201,7 +201,7 @@ pub(super) static INHERITED: LazyLock<String> = LazyLock::new(|| {
 pub(crate) fn unused_fact(subject: &Subject<'_>, out: &mut Findings) {
     for (file, owner) in [("probes.yaml", "probes"), ("preferences.yaml", "prefs")] {
         // What no expression can name is another finding.
-        let own = |it: &&Entry<'_>| {
+        let own = |it: &&PackEntry<'_>| {
             subject.inherited(it).is_none() && !is_base(it) && can_be_named(it.name())
         };
         for entry in subject.of(file).filter(own) {

@@ -7,7 +7,7 @@ use super::guards::guards;
 use super::rules::{Ranked, nothing_left};
 use super::terms::asked;
 use crate::pairs::KnownPairs;
-use crate::subject::Entry;
+use crate::subject::PackEntry;
 use crate::{Findings, Subject};
 use policyd_base::limits::SPOKEN_CHARS_MAX;
 use policyd_fact_table::paths;
@@ -21,12 +21,12 @@ use policyd_yaml::shape::Kind;
 /// A list of which the first fitting text is said.
 struct Choices<'s> {
     /// The entry it belongs to; messages have none.
-    entry: Option<&'s Entry<'s>>,
+    entry: Option<&'s PackEntry<'s>>,
     items: &'s [Node],
 }
 
 fn choices<'s>(subject: &'s Subject<'s>) -> Vec<Choices<'s>> {
-    let of_entry = |entry: &'s Entry<'s>| {
+    let of_entry = |entry: &'s PackEntry<'s>| {
         let items = |key| entry.node.get(key).and_then(Node::items);
         let listed = ["details", "error"].into_iter();
         listed.filter_map(move |key| Some(Choices { entry: Some(entry), items: items(key)? }))
@@ -211,7 +211,10 @@ pub(crate) fn foreign_placeholder(subject: &Subject<'_>, out: &mut Findings) {
 type BlockedCommands<'s> = (Vec<&'s str>, Vec<&'s str>);
 
 /// The commands that a guard blocks.
-fn blocked_by<'s>(subject: &'s Subject<'_>, entry: &'s Entry<'s>) -> Option<BlockedCommands<'s>> {
+fn blocked_by<'s>(
+    subject: &'s Subject<'_>,
+    entry: &'s PackEntry<'s>,
+) -> Option<BlockedCommands<'s>> {
     let text = |key: &str| subject.said(entry, key).and_then(Node::text);
     let blocks = text("decision").is_some_and(|it| matches!(it, "deny" | "block"));
     let soft = text("mode").is_some_and(|it| it != "enforce") || entry.is("enabled", false);
@@ -243,7 +246,7 @@ pub(crate) fn blocked_guidance(subject: &Subject<'_>, out: &mut Findings) {
     let distinct: Vec<_> = distinct.into_iter().map(|it| (hash_of(&it), it)).collect();
     let blocking: Vec<_> = blocking.into_iter().map(|it| (hash_of(&it.1), it)).collect();
     let is_blocked =
-        |command: &&str, (_, (patterns, options)): &(&Entry<'_>, BlockedCommands<'_>)| {
+        |command: &&str, (_, (patterns, options)): &(&PackEntry<'_>, BlockedCommands<'_>)| {
             let has = |it: &&str| command.split_whitespace().any(|word| word == *it);
             patterns.iter().any(|it| covers::command(it, command))
                 && (options.is_empty() || options.iter().any(has))

@@ -14,7 +14,7 @@ use super::probes::{base_name, command};
 use super::programs::command_patterns;
 use super::terms::{asked, each_part_asking, each_part_with_text, named_ids};
 use super::tools::known_tools;
-use crate::subject::Entry;
+use crate::subject::PackEntry;
 use crate::{Findings, Subject};
 use policyd_fact_table::types::PackName;
 use policyd_facts::event::EventKind;
@@ -321,7 +321,7 @@ fn categories<'s>(subject: &'s Subject<'_>) -> Peers<'s> {
     let mut names: Vec<Peer<'_>> =
         own.filter_map(|it| it.node.get("category")).map(Peer::own).collect();
     if !names.is_empty() {
-        let own: BTreeSet<&str> = subject.of("considerations.yaml").map(Entry::name).collect();
+        let own: BTreeSet<&str> = subject.of("considerations.yaml").map(PackEntry::name).collect();
         let below = subject.reviewed.meant.categories().filter(|(id, _)| !own.contains(id));
         names.extend(below.map(|(_, category)| Peer { name: Cow::Borrowed(category), node: None }));
     }

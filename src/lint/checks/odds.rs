@@ -6,7 +6,7 @@ use super::terms::{compared, each_part_asking};
 use super::tools::odd_tool;
 use crate::logic::{Satisfiability, one_by_one, possible};
 use crate::site::Site;
-use crate::subject::Entry;
+use crate::subject::PackEntry;
 use crate::{Findings, Subject};
 use policyd_fact_table::ast::Expr;
 use policyd_facts::glob::word_matches;
@@ -18,7 +18,7 @@ use policyd_yaml::node::Node;
 /// may not.
 fn open<'s, 'a>(
     subject: &'s Subject<'a>,
-    entry: &Entry<'a>,
+    entry: &PackEntry<'a>,
     key: &str,
 ) -> Option<(&'s Site<'a>, &'s Expr)> {
     let site = subject.site(entry, key)?;
@@ -112,7 +112,7 @@ pub(crate) fn contradictory_conditions(subject: &Subject<'_>, out: &mut Findings
     }
 }
 
-fn never_applies<'a>(subject: &Subject<'a>, entry: &Entry<'a>, out: &mut Findings) {
+fn never_applies<'a>(subject: &Subject<'a>, entry: &PackEntry<'a>, out: &mut Findings) {
     if let Some((site, types)) = for_no_session(subject, entry) {
         out.add(site.whole(), "this matches no session to which the rule applies", |it| {
             it.with_note(format!("`applicable_session_types` has {}", types.join(", ")))
@@ -141,7 +141,7 @@ fn never_applies<'a>(subject: &Subject<'a>, entry: &Entry<'a>, out: &mut Finding
 /// those; and the type that all sessions are where it holds, if there is one.
 fn of_another_type<'s, 'a>(
     subject: &'s Subject<'a>,
-    entry: &Entry<'a>,
+    entry: &PackEntry<'a>,
 ) -> Option<(&'s Site<'a>, Option<&'s str>)> {
     let types = session_types_of(subject, entry)?;
     // Most rules are for this type, and no inherited type precedes it.
@@ -174,7 +174,7 @@ fn of_another_type<'s, 'a>(
 /// A `when` that holds for no session of the types that a consideration is for, and those.
 fn for_no_session<'s, 'a>(
     subject: &'s Subject<'a>,
-    entry: &Entry<'a>,
+    entry: &PackEntry<'a>,
 ) -> Option<(&'s Site<'a>, Vec<&'a str>)> {
     let (site, term) = open(subject, entry, "when").filter(|(it, _)| it.may_name(&["type"]))?;
     let types = session_types_of(subject, entry)?;
@@ -184,7 +184,7 @@ fn for_no_session<'s, 'a>(
 }
 
 /// The session types that a consideration is for; nothing where it is for all, or no consideration.
-fn session_types_of<'a>(subject: &Subject<'a>, entry: &Entry<'a>) -> Option<Vec<&'a str>> {
+fn session_types_of<'a>(subject: &Subject<'a>, entry: &PackEntry<'a>) -> Option<Vec<&'a str>> {
     if entry.file != "considerations.yaml" {
         return None;
     }
@@ -193,14 +193,17 @@ fn session_types_of<'a>(subject: &Subject<'a>, entry: &Entry<'a>) -> Option<Vec<
 }
 
 /// Returns the tools of a guard, by glob; none if it applies to all tools or is not a guard.
-pub(super) fn tools_of<'a>(subject: &Subject<'a>, entry: &Entry<'a>) -> Option<Vec<&'a str>> {
+pub(super) fn tools_of<'a>(subject: &Subject<'a>, entry: &PackEntry<'a>) -> Option<Vec<&'a str>> {
     let named = subject.said(entry, "tools").filter(|_| guards::FILES.contains(&entry.file))?;
     let globs: Vec<&str> = named.one_or_items().iter().filter_map(Node::text).collect();
     (!globs.is_empty()).then_some(globs)
 }
 
 /// The programs that a guard looks at, by glob.
-pub(super) fn programs_of<'a>(subject: &Subject<'a>, entry: &Entry<'a>) -> Option<Vec<&'a str>> {
+pub(super) fn programs_of<'a>(
+    subject: &Subject<'a>,
+    entry: &PackEntry<'a>,
+) -> Option<Vec<&'a str>> {
     let named = subject.said(entry, "commands").filter(|_| guards::FILES.contains(&entry.file))?;
     let patterns = named.one_or_items().iter().filter_map(Node::text);
     // Programs are known by their base name.
@@ -215,7 +218,7 @@ struct RuleScope {
     key: &'static str,
     what: &'static str,
     /// Globs over what the entry is for, where it is not for all.
-    of: for<'a> fn(&Subject<'a>, &Entry<'a>) -> Option<Vec<&'a str>>,
+    of: for<'a> fn(&Subject<'a>, &PackEntry<'a>) -> Option<Vec<&'a str>>,
 }
 
 const SCOPES: [RuleScope; 4] = [

@@ -1,11 +1,11 @@
 //! Checks of the commands of probes: what they run, and what no program makes of their words.
 
-use crate::subject::Entry;
+use crate::subject::PackEntry;
 use crate::{Findings, Subject};
 use policyd_yaml::node::Node;
 
 /// The words of a probe's command.
-pub(super) fn command<'s>(entry: &'s Entry<'_>) -> Vec<(&'s str, &'s Node)> {
+pub(super) fn command<'s>(entry: &'s PackEntry<'_>) -> Vec<(&'s str, &'s Node)> {
     let words = entry.node.get("command").and_then(Node::items).unwrap_or_default();
     words.iter().filter_map(|it| Some((it.text()?, it))).collect()
 }

@@ -9,7 +9,7 @@ use super::near_miss::{LETTERS_MIN, is_slip};
 use super::patterns::{Pattern, PatternOrigin, arguments};
 use super::probes::{base_name, command};
 use super::terms::{asked, each_part_asking};
-use crate::subject::Entry;
+use crate::subject::PackEntry;
 use crate::{Findings, Subject};
 use policyd_fact_table::types::{Domain, TextMatch};
 use policyd_facts::shell::is_assignment;
@@ -321,7 +321,9 @@ pub(crate) fn directory_as_program(subject: &Subject<'_>, out: &mut Findings) {
 }
 
 /// The command patterns of the pack's own guards.
-fn of_guards<'s>(subject: &'s Subject<'_>) -> impl Iterator<Item = (&'s Entry<'s>, Pattern<'s>)> {
+fn of_guards<'s>(
+    subject: &'s Subject<'_>,
+) -> impl Iterator<Item = (&'s PackEntry<'s>, Pattern<'s>)> {
     guards(subject).flat_map(|entry| {
         let names = entry.node.get("commands").map(Node::one_or_items).unwrap_or_default();
         names.iter().filter_map(of_node).map(move |it| (entry, it))

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::rules::{Ranked, nothing_left};
 use crate::logic::{BEFORE_MAX, Satisfiability, possible};
-use crate::subject::Entry;
+use crate::subject::PackEntry;
 use crate::{Findings, Subject};
 use policyd_fact_table::ast::{Expr, ExprKind};
 use policyd_yaml::Diagnostic;
@@ -14,7 +14,7 @@ use policyd_yaml::node::Node;
 
 /// Session types in their order: id, the condition, and the entry where it is the pack's own. None,
 /// where the pack has none of its own.
-fn session_types<'s>(subject: &'s Subject<'_>) -> Vec<(String, Arc<Expr>, Option<Entry<'s>>)> {
+fn session_types<'s>(subject: &'s Subject<'_>) -> Vec<(String, Arc<Expr>, Option<PackEntry<'s>>)> {
     if subject.of("session_types.yaml").next().is_none() {
         return Vec::new();
     }
@@ -38,7 +38,7 @@ pub(crate) fn overlapping_session_type(subject: &Subject<'_>, out: &mut Findings
     let types = session_types(subject);
     for (at, (id, when, own)) in types.iter().enumerate() {
         // The author knows if an inherited rule is applied to the new type.
-        let named = |it: &Entry<'_>| {
+        let named = |it: &PackEntry<'_>| {
             let types = it.node.get("applicable_session_types").and_then(Node::items);
             subject.inherited(it).is_some()
                 && types.unwrap_or_default().iter().any(|it| it.says(id))

@@ -1,6 +1,6 @@
 //! Checks of `context.yaml` and `run.yaml`: numbers that contradict each other or have no effect.
 
-use crate::subject::Entry;
+use crate::subject::PackEntry;
 use crate::{Findings, Subject};
 use policyd_fact_table::template::{TemplatePart, pieces};
 use policyd_facts::glob::{specificity, word_matches};
@@ -250,7 +250,7 @@ pub(crate) fn goal_missing_from_prompt(subject: &Subject<'_>, out: &mut Findings
     if subject.file(FILE).is_none() || subject.reviewed.meant.prompt_parts().any(names_goal) {
         return;
     }
-    let told_it = |it: &&Entry<'_>| {
+    let told_it = |it: &&PackEntry<'_>| {
         let before = subject.inherited(it).and_then(|it| it.get("text")?.text());
         before.is_some_and(names_goal)
     };

@@ -5,7 +5,7 @@ use super::guards::{guards, kept_condition};
 use super::near_miss::slip;
 use super::programs::slip_of;
 use super::terms::{asked, each_part_asking, each_part_with_text, named_ids};
-use crate::subject::Entry;
+use crate::subject::PackEntry;
 use crate::{Findings, Subject, with_edit};
 use policyd_fact_table::paths::Fact;
 use policyd_fact_table::types::PackName;
@@ -252,14 +252,14 @@ const NEVER_GIVEN: [(&str, &[&str]); 6] = [
 ];
 
 /// Whether none of the tools that a guard names is ever given this field.
-fn never_given(subject: &Subject<'_>, guard: &Entry<'_>, field: &str) -> bool {
+fn never_given(subject: &Subject<'_>, guard: &PackEntry<'_>, field: &str) -> bool {
     let row = NEVER_GIVEN.iter().find(|(name, _)| *name == field);
     let tools = subject.said(guard, "tools").map(Node::one_or_items).unwrap_or_default();
     row.is_some_and(|(_, without)| tools.iter().all(|it| without.iter().any(|one| it.says(one))))
 }
 
 pub(crate) fn misspelled_input(subject: &Subject<'_>, out: &mut Findings) {
-    let known = |entry: Option<&Entry<'_>>| {
+    let known = |entry: Option<&PackEntry<'_>>| {
         let entry = entry.filter(|it| FILES.contains(&it.file))?;
         inputs(subject.said(entry, "tools")?.items()?)
     };

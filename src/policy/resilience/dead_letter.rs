@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::builder::Builder;
 use crate::field_value::{FieldValue, Word, words};
 use crate::fields::{DESCRIPTION, ENABLED, ID, OVERRIDE, WHEN};
-use crate::layers::{Entry, Layers};
+use crate::layers::{LayerEntry, Layers};
 use crate::record::{Conversion, record, words};
 use crate::records::STRATEGIES;
 use crate::{Choice, Expression};
@@ -155,7 +155,7 @@ const ALARM_TEXT: Conversion<Choice> =
     Conversion::reading(|node, builder| builder.choices(Some(node)).into_iter().next());
 
 record! {
-    const ENTER: Record<Enter> = {
+    const ENTER: RecordType<Enter> = {
         use ID => id;
         use WHEN => when;
         strategy: Kind::Choice(STRATEGIES) => strategy, "What is to be tried next.";
@@ -164,7 +164,7 @@ record! {
         use OVERRIDE;
     }
 
-    const REVIEW: Record<Review> = {
+    const REVIEW: RecordType<Review> = {
         use ID => id;
         use WHEN => when;
         do [needed()]: words::<ReviewAction>() => action, "Action for the task.";
@@ -179,7 +179,7 @@ record! {
         use OVERRIDE;
     }
 
-    const ALARM: Record<Alarm> = {
+    const ALARM: RecordType<Alarm> = {
         use ID => id;
         use WHEN => when;
         text [needed()]: Kind::Template => text by ALARM_TEXT, "What is said where it holds.";
@@ -188,19 +188,19 @@ record! {
         use OVERRIDE;
     }
 
-    const RETENTION: Record<DeadLetter> = {
+    const RETENTION: RecordType<DeadLetter> = {
         max_age: Kind::Duration => retention_age, "Abandoned tasks are kept for that long.";
         max_count: COUNT => retention_count, "Abandoned tasks kept at most, the newest.";
     }
 
-    const REDRIVE: Record<DeadLetter> = {
+    const REDRIVE: RecordType<DeadLetter> = {
         rate: COUNT => redrive_rate, "Tasks put back within `per`, at most.";
         per: Kind::Duration => redrive_per, "The time that `rate` counts in.";
         max_times: COUNT => redrive_times,
             "How often one task is put back before a human must look at it.";
     }
 
-    pub(in crate) const DEAD_LETTER: Record<DeadLetter> = {
+    pub(in crate) const DEAD_LETTER: RecordType<DeadLetter> = {
         review_every: Kind::Duration => review_every,
             "Time after which the queue is due for review.";
         simplify_after: COUNT => simplify_after,
@@ -250,7 +250,7 @@ impl Builder<'_> {
 }
 
 /// Returns the group of a review rule. `None` if the rule has neither a group nor an action.
-fn group_of(rule: &Entry) -> Option<&str> {
+fn group_of(rule: &LayerEntry) -> Option<&str> {
     let own = rule.get("group").and_then(Node::text);
     own.or_else(|| Some(ReviewAction::from_node(rule.get("do")?)?.group()))
 }

@@ -114,7 +114,7 @@ const FOR_EACH_CAUSE: Conversion<bool> = Conversion {
 };
 
 record! {
-    const TRIGGER: Record<Trigger> = {
+    const TRIGGER: RecordType<Trigger> = {
         use ID => id;
         use WHEN => when;
         severity: Kind::Choice(SEVERITIES) => severity, "How much it matters; `high` by default.";
@@ -130,7 +130,7 @@ record! {
         use OVERRIDE;
     }
 
-    const CHANNEL: Record<Channel> = {
+    const CHANNEL: RecordType<Channel> = {
         use ID => id;
         use ENABLED;
         command: TEXTS => command, "Program and arguments that get the document on standard input.";
@@ -142,7 +142,7 @@ record! {
         use OVERRIDE;
     }
 
-    pub(in crate) const ESCALATION: Record<Escalation> = {
+    pub(in crate) const ESCALATION: RecordType<Escalation> = {
         triggers: TRIGGER.list, "When a human is needed; the first that holds.";
         channels: CHANNEL.list, "How humans are notified.";
     }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::Expression;
 use crate::builder::Builder;
 use crate::fields::{DESCRIPTION, ENABLED, ID, OVERRIDE, TEXTS};
-use crate::layers::{Entry, Layers, wanted};
+use crate::layers::{LayerEntry, Layers, wanted};
 use crate::record::{Conversion, TEMPLATE, TEMPLATES, record};
 use crate::records::{self, REACTING_NAMES, SEVERITIES};
 use crate::signals::Signals;
@@ -106,26 +106,26 @@ const WORKED: Conversion<bool> = Conversion::reading(|node, _| Some(node.text()?
 const SUPERVISED: Conversion<Option<bool>> = Conversion::reading(|node, _| Some(node.bool()));
 
 record! {
-    const TASK: Record<Reaction> = {
+    const TASK: RecordType<Reaction> = {
         id [mandatory()]: Kind::Template => task.id by TEMPLATE,
             "Id of the task that an attempt is counted against.";
         title: Kind::Template => task.title by TEMPLATE, "Its title.";
         approach: Kind::Template => task.approach by TEMPLATE, "What was tried.";
     }
 
-    const SIGNAL: Record<Reaction> = {
+    const SIGNAL: RecordType<Reaction> = {
         name [mandatory()]: Kind::Text => signal.name, "A signal of signals.yaml.";
         fields: Kind::Map(&Kind::Template) => signal.fields by TEMPLATES, "Fields of the signal.";
     }
 
-    const ASK_HUMAN: Record<Reaction> = {
+    const ASK_HUMAN: RecordType<Reaction> = {
         reason [mandatory()]: Kind::Template => reason by TEMPLATE, "Why a human is needed.";
         severity: Kind::Choice(SEVERITIES) => severity, "How much it matters; `high` by default.";
         options: TEXTS => options, "What a human may decide, each with what it costs.";
     }
 
     /// An entry of `reactions.yaml`.
-    pub(in crate) const REACTION: Record<Reaction> = {
+    pub(in crate) const REACTION: RecordType<Reaction> = {
         use ID => id;
         on [needed()]: Kind::List(&Kind::Choice(REACTING_NAMES)) => on, "Its events.";
         when: Kind::Expression => when, "Holds where it applies; always, where absent.";
@@ -158,7 +158,7 @@ impl Builder<'_> {
         })
     }
 
-    fn reaction(&mut self, entry: &Entry, signals: &Signals) -> Reaction {
+    fn reaction(&mut self, entry: &LayerEntry, signals: &Signals) -> Reaction {
         self.must_have(entry, &REACTION, "every entry of this list has it");
         if let Some(name) = entry.get("signal").and_then(|signal| signal.get("name")) {
             self.known_signal(name, signals);

@@ -12,7 +12,7 @@ const EACH_MAX: usize = 8;
 
 /// Answers of git; unavailable ones are absent.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Git {
+pub struct GitState {
     /// `git status --porcelain=v1 -z --branch`, or what it began with.
     pub status: Option<String>,
     /// `git log --oneline`, the newest first.
@@ -22,7 +22,7 @@ pub struct Git {
 }
 
 /// A path that changed, and how.
-fn changed(git: &Git) -> Vec<String> {
+fn changed(git: &GitState) -> Vec<String> {
     let mut files = Vec::new();
     let status = git.status.as_deref().unwrap_or_default();
     let mut entries = status.split('\0').filter(|it| !it.is_empty());
@@ -42,7 +42,7 @@ fn changed(git: &Git) -> Vec<String> {
 }
 
 /// The branch, as the first entry of the status has it.
-fn branch(git: &Git) -> Option<&str> {
+fn branch(git: &GitState) -> Option<&str> {
     let first = git.status.as_deref()?.split('\0').next()?;
     let rest = first.strip_prefix("## ")?;
     let rest = rest.strip_prefix("No commits yet on ").unwrap_or(rest);
@@ -52,7 +52,7 @@ fn branch(git: &Git) -> Option<&str> {
 impl SummaryInput {
     /// What is known of a session. `folder`: where its project lies.
     #[must_use]
-    pub fn of(facts: &Facts, gauge: &ContextUsage, git: &Git, folder: &Path) -> Self {
+    pub fn of(facts: &Facts, gauge: &ContextUsage, git: &GitState, folder: &Path) -> Self {
         Self {
             iteration: facts.prompts.count,
             goal: goal(facts),
@@ -84,7 +84,7 @@ fn goal(facts: &Facts) -> String {
 /// Characters of the first prompt where a later one says what it is about now.
 const SHORT: usize = 240;
 
-fn status(facts: &Facts, gauge: &ContextUsage, git: &Git) -> Vec<String> {
+fn status(facts: &Facts, gauge: &ContextUsage, git: &GitState) -> Vec<String> {
     let mut lines = Vec::new();
     if facts.prompts.count > 0 {
         let tools = facts.tools.total;
@@ -105,7 +105,7 @@ fn status(facts: &Facts, gauge: &ContextUsage, git: &Git) -> Vec<String> {
 }
 
 /// Files that the agent edited, the newest first; then what else git sees.
-fn files(facts: &Facts, git: &Git, folder: &Path) -> Vec<String> {
+fn files(facts: &Facts, git: &GitState, folder: &Path) -> Vec<String> {
     let edited = facts.files.iter().rev().map(|it| {
         let path = Path::new(&it.path);
         path.strip_prefix(folder).unwrap_or(path).to_string_lossy().into_owned()
@@ -185,7 +185,7 @@ fn todos(facts: &Facts) -> Vec<String> {
 }
 
 /// What was said last, and the last commits.
-fn progress(facts: &Facts, git: &Git) -> Vec<String> {
+fn progress(facts: &Facts, git: &GitState) -> Vec<String> {
     let said = facts.messages.last.iter().rev().take(EACH_MAX).map(|it| {
         let line = it.text.lines().map(str::trim).find(|it| !it.is_empty()).unwrap_or_default();
         line.to_owned()

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Breaker, BreakerPhase, BreakerSettings, Mode};
+use super::{Breaker, BreakerMode, BreakerPhase, BreakerSettings};
 use policyd_yaml::time::Timestamp;
 
 /// Recommended load on what the breakers of a project protect.
@@ -38,7 +38,7 @@ impl Breaker {
     /// calls only.
     #[must_use]
     pub fn capacity_percent(&self, settings: &BreakerSettings, now: Timestamp) -> u32 {
-        if settings.mode != Mode::Enforce {
+        if settings.mode != BreakerMode::Enforce {
             return 100;
         }
         match (self.phase, self.recovered_at) {

@@ -11,7 +11,7 @@ use policyd_yaml::checksum::checksum;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct BreakerSettings {
-    pub mode: Mode,
+    pub mode: BreakerMode,
     /// Calls that count.
     pub window: Window,
     /// Failures in the window that open the breaker, if `failure_rate` is not set.
@@ -62,7 +62,7 @@ pub struct BreakerSettings {
 
 /// Mode of a breaker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Mode {
+pub enum BreakerMode {
     /// Rejects calls.
     Enforce,
     /// Reports calls that would be rejected, and admits them.
@@ -97,7 +97,7 @@ impl Default for BreakerSettings {
     /// agents, otherwise 2.
     fn default() -> Self {
         Self {
-            mode: Mode::Enforce,
+            mode: BreakerMode::Enforce,
             window: Window::Time(Duration::from_secs(60)),
             threshold: 3,
             failure_rate: None,

@@ -5,13 +5,13 @@ use super::event::{
     Claim, ContextRequest, RestartReason, RunEffect, TurnFailure, TurnResult, TurnUsage,
 };
 use super::health::{HealthVerdict, Vitals, verdict};
-use super::step::Step;
+use super::step::RunStep;
 use super::stuckness::{RunContext, StuckSignal};
 use super::{Run, RunLimits, RunPhase, RunStatus, Spend, UnseenChanges, unseen, watch};
 use crate::uncertainty;
 use policyd_base::limits::RESTARTS_MAX;
 
-impl Step<'_> {
+impl RunStep<'_> {
     pub(super) fn ended(&mut self, turn: &TurnResult) {
         let session = self.run.session;
         self.book(turn);

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::iterations::Extension;
 use super::{UnseenChanges, stuckness};
-use crate::retry::Pause;
+use crate::retry::RetryPause;
 use policyd_base::limits::RESTARTS_MAX;
 
 /// Limits of a run, and when policyd reacts to its state.
@@ -40,7 +40,7 @@ pub struct RunLimits {
     /// Reaction if changes without a visible tool call are the only reason against a claim.
     pub unseen_changes: UnseenChanges,
     /// Pause after consecutive failures of one class.
-    pub pause: Pause,
+    pub pause: RetryPause,
 }
 
 /// Options of the command line; they replace the limits of the pack.

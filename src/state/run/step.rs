@@ -51,7 +51,7 @@ pub fn step(
     limits: &RunLimits,
     now: Timestamp,
 ) -> (Run, Vec<RunEffect>) {
-    let mut step = Step { run: run.clone(), limits, now, effects: Vec::new() };
+    let mut step = RunStep { run: run.clone(), limits, now, effects: Vec::new() };
     match (&run.phase, event) {
         (RunPhase::Over { status, .. }, RunEvent::Resumed(_)) if *status != RunStatus::Complete => {
             step.reopen();
@@ -104,14 +104,14 @@ pub fn step(
 }
 
 /// A step in progress.
-pub(super) struct Step<'a> {
+pub(super) struct RunStep<'a> {
     pub(super) run: Run,
     pub(super) limits: &'a RunLimits,
     now: Timestamp,
     pub(super) effects: Vec<RunEffect>,
 }
 
-impl Step<'_> {
+impl RunStep<'_> {
     /// Ends the run. Names changes that could not be observed, whatever the status.
     pub(super) fn end(&mut self, status: RunStatus, why: &str) {
         let mut why = why.to_owned();

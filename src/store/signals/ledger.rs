@@ -21,7 +21,7 @@ pub(super) const QUARANTINED: &str = "quarantined";
 
 /// A claim of a signal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub(super) struct Claim {
+pub(super) struct ClaimEntry {
     /// Holder of the claim.
     pub(super) by: String,
     /// End of the claim.
@@ -41,7 +41,7 @@ pub(crate) struct Ledger {
     version: u32,
     /// Claimed signals, by id.
     #[serde(deserialize_with = "entries")]
-    pub(super) claims: BTreeMap<String, Claim>,
+    pub(super) claims: BTreeMap<String, ClaimEntry>,
     /// When a call first saw a signal late, by id.
     #[serde(deserialize_with = "entries")]
     pub(super) late: BTreeMap<String, Timestamp>,

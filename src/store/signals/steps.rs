@@ -2,7 +2,7 @@
 
 use serde_json::Map;
 
-use super::ledger::{Claim, Ledger};
+use super::ledger::{ClaimEntry, Ledger};
 use super::{Draft, EndDetails, SignalOutcome, SignalStore, StoredSignal, is_meant};
 use policyd_policy::signals::SignalKind;
 use policyd_state::signal::{End, Refusal, SignalEffect, SignalEvent, step};
@@ -73,7 +73,7 @@ impl SignalStore<'_> {
         for effect in effects {
             match effect {
                 SignalEffect::Held { until } => {
-                    let claim = Claim { by: by.to_owned(), until };
+                    let claim = ClaimEntry { by: by.to_owned(), until };
                     ledger.claims.insert(found.id.clone(), claim);
                     self.save(ledger)?;
                     answer = SignalOutcome::Held(Box::new(moved.clone()), until);

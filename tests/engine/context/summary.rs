@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use policyd::record::summary::{SummaryInput, known::Git, markdown};
+use policyd::record::summary::{SummaryInput, known::GitState, markdown};
 use policyd::world::fake::Op;
 use policyd::world::{CommandOutput, WorldError};
 use serde_json::{Value, json};
@@ -179,8 +179,8 @@ fn the_seeds_cases() {
 fn what_git_says_is_read_as_it_is_written() {
     let facts = policyd::facts::Facts::default();
     let gauge = policyd::expr::context_facts::ContextUsage::default();
-    let of = |git: &Git| SummaryInput::of(&facts, &gauge, git, std::path::Path::new("/work"));
-    let git = Git {
+    let of = |git: &GitState| SummaryInput::of(&facts, &gauge, git, std::path::Path::new("/work"));
+    let git = GitState {
         status: Some(
             "## main\0 M with space.py\0R  new.py\0old.py\0?? ä/\0UU both.py\0".to_owned(),
         ),
@@ -191,7 +191,7 @@ fn what_git_says_is_read_as_it_is_written() {
     assert_eq!(known.files, ["with space.py", "new.py", "ä/", "both.py", "other.py"]);
     assert_eq!(known.status, ["branch main"]);
     for odd in ["", "\0\0", "#", "## ", "garbage", "R  a"] {
-        let known = of(&Git { status: Some(odd.to_owned()), ..Git::default() });
+        let known = of(&GitState { status: Some(odd.to_owned()), ..GitState::default() });
         assert!(known.files.len() <= 1, "{odd:?}: {:?}", known.files);
     }
 }

@@ -12,14 +12,14 @@ use policyd::facts::compiled::CompiledMatchers;
 use policyd::facts::event::EventKind;
 use policyd::hook::payload as wire;
 use policyd::policy::load;
-use policyd::policy::review::{Base, Reviewed};
+use policyd::policy::review::{Base, ReviewedPolicy};
 use policyd::policy::{Policy, builtin};
 use policyd::time::Timestamp;
 
 struct Known {
     policy: Policy,
     words: Matchers,
-    reviewed: Reviewed,
+    reviewed: ReviewedPolicy,
 }
 
 impl Known {
@@ -27,7 +27,7 @@ impl Known {
         let pack = builtin::pack();
         let policy = load::load(&pack, &pack).policy.expect("the built-in pack loads");
         let words = Matchers::new(CompiledMatchers::new(policy.lens.clone()), policy.texts.clone());
-        Self { policy, words, reviewed: Reviewed::new(&pack, &Base::new(&pack)) }
+        Self { policy, words, reviewed: ReviewedPolicy::new(&pack, &Base::new(&pack)) }
     }
 
     fn evaluator(&self) -> Evaluator {

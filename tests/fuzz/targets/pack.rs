@@ -7,7 +7,7 @@ use super::headed;
 use policyd::lint::{self, Profile, Subject};
 use policyd::policy::builtin;
 use policyd::policy::load::{self, Pack};
-use policyd::policy::review::{Base, Reviewed};
+use policyd::policy::review::{Base, ReviewedPolicy};
 use policyd::report::diagnostics::{Style, render_text};
 use policyd::source::{Level, Source};
 use policyd::time::Timestamp;
@@ -30,7 +30,7 @@ pub(super) fn run(data: &[u8]) {
         ..Pack::default()
     };
     BASE.with(|base| {
-        let reviewed = Reviewed::new(&pack, base);
+        let reviewed = ReviewedPolicy::new(&pack, base);
         let subject = Subject::new(&pack, &reviewed, Timestamp::from_millis(1_767_225_600_000));
         let found = lint::review(&subject, Profile::Pedantic, true).findings;
         let related = found.iter().flat_map(|it| it.related.iter().map(|it| &it.0));
