@@ -161,7 +161,7 @@ impl SignalCommand<'_, '_> {
             if let Some(count) = self.store.files_hiding(it, now) {
                 console.eprint(&format!(
                     "{} is not visible: signals/ contains {count} files, but only {SIGNALS_MAX} are \
-                     read\nhelp: remove files that are no longer needed",
+                     read\nhelp: remove the files that you do not need",
                     it.name
                 ));
             }
@@ -227,7 +227,7 @@ impl SignalCommand<'_, '_> {
         }
     }
 
-    /// Who somebody is who does not say so.
+    /// Returns the actor that `--by` names, or the name of the operating system user.
     fn actor_or_user(&self, by: &Option<String>) -> String {
         by.clone().unwrap_or_else(|| Actor::of(self.world).user().to_owned())
     }

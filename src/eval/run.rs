@@ -172,7 +172,7 @@ fn known_event(arguments: &EvalCall, named: Option<&'static Harness>) -> Result<
         return Ok(());
     }
     let help = suggest::did_you_mean(hook, EVENT_NAMES).unwrap_or_default();
-    Err(AppError::usage(format!("there is no event `{hook}`; {help}")))
+    Err(AppError::usage(format!("unknown event `{hook}`; {help}")))
 }
 
 /// Reads standard input until its JSON value is complete, or up to one part over the limit, so that a longer payload is

@@ -205,7 +205,7 @@ impl<'a> Checker<'a> {
                 return Type::Record;
             }
             let help = format!("rules of this file speak of `{}` only", record.name);
-            let message = format!("there is no `{name}` here");
+            let message = format!("`{name}` is not available here");
             self.report("unknown-fact", start, message, Some(help));
             return Type::Any;
         }
@@ -213,12 +213,12 @@ impl<'a> Checker<'a> {
             return row.result;
         }
         if let Some(spelling) = other_spelling(name) {
-            let message = format!("there is no fact `{name}`");
+            let message = format!("unknown fact `{name}`");
             self.report("unknown-fact", start, message, Some(format!("write `{spelling}`")));
             return Type::Any;
         }
         let known = self.members_of(Type::Global);
-        let found = ("unknown-fact", start, format!("there is no fact `{name}`"));
+        let found = ("unknown-fact", start, format!("unknown fact `{name}`"));
         self.report_word(found, (name, &known));
         Type::Any
     }
@@ -247,7 +247,7 @@ impl<'a> Checker<'a> {
         self.findings.push(Finding { code, message, start, end, help, meant: None });
     }
 
-    /// Reports a word that is none of those that are known.
+    /// Reports an unknown word, and suggests a known one.
     fn report_word(
         &mut self,
         (code, start, message): (&'static str, usize, String),

@@ -14,7 +14,7 @@ pub(super) fn token_length(rest: &str) -> usize {
         return inner.map_or(rest.len(), |(at, _)| at.saturating_add(1));
     }
     if first == '`' {
-        // Two backticks stand for one.
+        // Two backticks are an escaped backtick.
         let mut signs = rest.match_indices('`').map(|(at, _)| at).skip(1).peekable();
         while let Some(at) = signs.next() {
             if signs.next_if_eq(&(at + 1)).is_none() {
@@ -70,10 +70,10 @@ pub(super) fn cure(text: &str, at: usize) -> Option<String> {
     let closed = word.len() > 1 && word.ends_with('"');
     let begins = before.is_empty() || before.ends_with(['(', '&', '|']);
     let help = match rest.chars().next() {
-        Some('\'') => "a text stands in double quotes: `\"main\"`",
-        Some('`') => "a text stands in double quotes",
+        Some('\'') => "write a text in double quotes: `\"main\"`",
+        Some('`') => "write a text in double quotes",
         Some('“' | '”' | '„' | '‘' | '’' | '«') => {
-            "a text stands in straight quotes: `\"main\"`"
+            "write a text in straight quotes: `\"main\"`"
         }
         Some('$') => "an expression stands alone here; `${…}` belongs into texts",
         Some('?') => "write `if … { … } else { … }`",

@@ -344,11 +344,11 @@ mod tests {
             ("shelf[\"Emma\"].state == \"used\"", ""),
             ("shelf.book > 1", "shelf has no `book`"),
             ("shelf.books == \"a\"", "`==` compares a number with a text, which are never equal"),
-            ("flags.blue", "there is no flag `blue`"),
-            ("shelf.flagged(\"blue\")", "there is no flag `blue`"),
+            ("flags.blue", "unknown flag `blue`"),
+            ("shelf.flagged(\"blue\")", "unknown flag `blue`"),
             ("flags[\"red\"]", "a flags has nothing in brackets"),
             ("shelf[1].state == \"new\"", "the name of a book is a text, not a number"),
-            ("shelf[\"books\"].state == \"new\"", "`books` is no name of a book"),
+            ("shelf[\"books\"].state == \"new\"", "`books` is not the name of a book"),
             ("shelf[\"Emma\"].state == \"old\"", "`shelf[\"Emma\"].state` is never \"old\""),
             (
                 "shelf[\"Emma\"].day == \"May\"",
@@ -433,7 +433,7 @@ mod tests {
         assert_eq!(findings("task.attempts >= 5 && task.confidence < 0.30"), "");
         assert_eq!(findings("task.confidence < 1 && task.title.matches(\"auth\")"), "");
         assert_eq!(findings("task.attemps >= 5"), "`task` has no `attemps`");
-        assert_eq!(findings("shelf.books > 0"), "there is no `shelf` here");
+        assert_eq!(findings("shelf.books > 0"), "`shelf` is not available here");
         assert_eq!(findings("task.priority == \"urgent\""), "`task.priority` is never \"urgent\"");
         assert_eq!(
             findings("task.title > 0.5"),

@@ -19,7 +19,7 @@ pub(super) const ROWS: &[FactRow] = &[
             Type::Text,
             Structure,
             [
-                "`reduced` while something is left alone, `recovering` just after it came back, else `normal`.",
+                "`reduced` while a breaker is not closed, `recovering` shortly after it closed, else `normal`.",
                 "breakers.load_level == \"normal\"",
             ],
             |it, _| all(it, |it| it.load_level.clone().into()),
@@ -103,7 +103,7 @@ pub(super) const ROWS: &[FactRow] = &[
             Unit::PercentOfWhole,
             Structure,
             [
-                "Share of the usual load that it lets through, in percent.",
+                "Share of the usual load that it permits, in percent.",
                 "breakers[\"api/claude\"].capacity < 100",
             ],
             |it, _| one(it, |it| count(it.capacity)),

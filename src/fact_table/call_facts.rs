@@ -1,5 +1,5 @@
-//! Facts about the tool call that is about to happen, `action`: what it would start, and what it would touch.
-//! What its programs are stands in `program_facts`, what paths are in `place_facts`.
+//! Facts about the tool call that is about to happen, `action`: the programs that it would start, and the files that it
+//! would touch. Does not contain: facts about one program (`program_facts`), facts about paths (`place_facts`).
 //!
 //! INVARIANT: what cannot be known is neither true nor false. A question that it decides fails, and
 //! `on_error` of the guard answers.
@@ -284,7 +284,7 @@ pub(super) fn on_call(
     let seen = it.view.call.clone();
     match seen {
         Some(seen) => ask(&seen),
-        None => Err("there is no tool call at this event".into()),
+        None => Err("this event has no tool call".into()),
     }
 }
 

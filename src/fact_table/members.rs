@@ -97,7 +97,7 @@ fn row(
 /// The value of a member of a part of the context.
 ///
 /// # Errors
-/// Why it has none, or that there is no such member.
+/// The value is unknown, or the part of the context has no such member.
 pub(super) fn value(object: &Object, name: &str, args: &[Dynamic]) -> Result<Dynamic, FactError> {
     let owner = object.part.owner();
     match (owner, of_subject(owner, name).and_then(|row| row.run)) {
@@ -124,7 +124,7 @@ pub(super) fn call(object: &Object, name: &str, args: &[Dynamic]) -> Result<Dyna
 }
 
 fn no_member(owner: Subject, name: &str) -> FactError {
-    FactError::NoMember(format!("there is no `{name}` on {}", owner.as_type()))
+    FactError::NoMember(format!("{} has no `{name}`", owner.as_type()))
 }
 
 /// For each hash of a name the number of its row in its table, or of one whose name has the same hash: then the
@@ -134,7 +134,7 @@ type MemberPlaces = [u8; PLACES];
 /// Twice as many as the largest table has rows, so that most names are at their own place.
 const PLACES: usize = 64;
 
-/// What stands at a place that no name has.
+/// Content of a free place in the hash table.
 const FREE: u8 = u8::MAX;
 
 const fn place_of(owner: Type, name: &[u8]) -> usize {

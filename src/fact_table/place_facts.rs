@@ -48,7 +48,7 @@ pub(super) const ROWS: &[FactRow] = &[
         Type::Bool,
         Structure,
         [
-            "Whether one of them is the project, holds it, or stands for all that is in it.",
+            "Whether one of them is the project directory, contains it, or matches all files in it.",
             "program.targets.whole_project",
         ],
         |it, _| on_places(it, |place, around| Some(around.holds_project(place.real(around)?))),

@@ -97,7 +97,7 @@ pub(super) const ROWS: &[FactRow] = &[
         Type::Texts,
         Structure,
         [
-            "Its arguments that are no options, those of its command pattern left out.",
+            "Arguments that are not options, without the arguments of the command pattern.",
             "program.operands.len() == 0",
         ],
         |it, _| {
@@ -114,7 +114,7 @@ pub(super) const ROWS: &[FactRow] = &[
         WORDS,
         (Type::Bool, Structure),
         [
-            "Whether one of its operands is one of these; `*` stands for any letters.",
+            "Whether one of its operands is one of these; `*` matches any characters.",
             "program.names([\"main\", \"release/*\"])",
         ],
         |it, args| {
@@ -215,7 +215,7 @@ pub(super) const ROWS: &[FactRow] = &[
         WORDS,
         (Type::Bool, Structure),
         [
-            "Whether a variable of the environment of such a name stands in its arguments.",
+            "Whether its arguments contain an environment variable with such a name.",
             "program.expands([\"*_TOKEN\"])",
         ],
         |it, args| {

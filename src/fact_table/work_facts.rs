@@ -104,7 +104,7 @@ pub(super) const ROWS: &[FactRow] = &[
         Type::Texts,
         Structure,
         [
-            "Names of the skills that a human asked for and nobody invoked.",
+            "Names of the skills that a human asked for and the agent did not invoke.",
             "tools.skills_missed.len() == 0",
         ],
         |it, _| Ok(texts(skills_missed(&it.context().facts))),

@@ -123,7 +123,7 @@ fn left_alone(key: &str, breaker: &Breaker, wait: Option<Duration>) -> String {
     match &breaker.forced {
         Some(reason) => format!("it was switched off by hand {until} (breaker `{key}`): {reason}"),
         None => format!(
-            "it failed too often and is left alone {until} (breaker `{key}`); the last time: {last}"
+            "it failed too often and is not run {until} (breaker `{key}`); last error: {last}"
         ),
     }
 }

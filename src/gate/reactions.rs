@@ -176,7 +176,7 @@ impl ReactionRunner<'_> {
     fn classified(&self) -> Option<Classified> {
         let event = &self.context.request.event;
         let failed = event.failed.as_ref()?;
-        // What a tool says is no name of an error.
+        // The output of a tool is not the name of an error.
         let named = event.kind == EventKind::StopFailure;
         let name = if named { failed.error.as_str() } else { "" };
         Some(self.context.policy.classify(name, &self.failure_text()))
@@ -290,7 +290,7 @@ impl Scene<'_> {
             let became = match &taken {
                 Some(taken) if taken.entered.is_empty() => "failed",
                 Some(_) => "dead letter",
-                None => "kept for whoever has the lists next",
+                None => "deferred, because another process uses the task queues",
             };
             did.push(format!("task {}: {became}", report.task.id));
         }

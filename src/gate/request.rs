@@ -73,6 +73,6 @@ pub fn named_harness(name: Option<&str>) -> Result<Option<&'static Harness>, App
     harness::find(name).map(Some).ok_or_else(|| {
         let known: Vec<&str> = harness::HARNESSES.iter().map(|it| it.name).collect();
         let help = suggest::did_you_mean(name, &known).unwrap_or_default();
-        AppError::usage(format!("there is no harness `{name}`; {help}"))
+        AppError::usage(format!("unknown client `{name}`; {help}"))
     })
 }

@@ -185,7 +185,9 @@ impl StopEvaluation<'_> {
             let known: Vec<&str> =
                 self.context.policy.session_types.iter().map(|it| it.id.as_str()).collect();
             let help = suggest::did_you_mean(name, &known).unwrap_or_default();
-            report.problem(&format!("there is no session type `{name}` to be forced; {help}"));
+            report.problem(&format!(
+                "the environment forces an unknown session type `{name}`; {help}"
+            ));
         }
         forced
     }

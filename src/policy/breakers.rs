@@ -128,7 +128,7 @@ record! {
 
     /// An entry of `routes.yaml`.
     pub(super) const ROUTE: RecordType<Route> = {
-        id [mandatory()]: Kind::Text => id, "Its name.";
+        id [mandatory()]: Kind::Text => id, "Name of the route.";
         tiers: TIER.list => tiers by TIER.items,
             "What is tried, in this order: the first whose breaker admits a call is taken.";
         use DESCRIPTION;

@@ -63,8 +63,7 @@ impl<'a> Builder<'a> {
 impl Builder<'_> {
     pub(super) fn unknown(&mut self, code: &'static str, what: &str, node: &Node, known: &[&str]) {
         let name = node.text().unwrap_or_default();
-        let found =
-            Diagnostic::error(code, node.span.clone(), format!("there is no {what} `{name}`"));
+        let found = Diagnostic::error(code, node.span.clone(), format!("unknown {what} `{name}`"));
         self.diagnostics.push(found.with_meant(name, known));
     }
 

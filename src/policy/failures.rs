@@ -27,7 +27,7 @@ const FEW: Kind = Kind::Int { min: 1, max: 100 };
 /// What a failure was found to be.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Classified {
-    /// Its class.
+    /// The class that matched, or the default class.
     pub class: Class,
     /// What another program calls it; the id of the class, where none was asked for.
     pub label: String,
@@ -251,7 +251,7 @@ fn raise_cap(retry: &mut Retry, cap: Option<&Node>) {
 
 record! {
     const CLASS: RecordType<Class> = {
-        id [mandatory()]: Kind::Text => id, "Its name.";
+        id [mandatory()]: Kind::Text => id, "Name of the failure class.";
         errors: TEXTS => errors, "Names by which hooks and programs tell it.";
         regexes: REGEX_LIST => regexes by REGEXES,
             "Tried on each line where no name is known, case not counted.";

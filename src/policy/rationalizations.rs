@@ -98,7 +98,7 @@ impl Default for Rationalization {
 
 record! {
     const ENTRY: RecordType<Rationalization> = {
-        id [mandatory()]: Kind::Text => id, "Its name.";
+        id [mandatory()]: Kind::Text => id, "Name of the rationalization.";
         family: Kind::Choice(FAMILIES) => family,
             "The family it belongs to; `rationalization` by default.";
         phrases: TEXTS => pattern.phrases, "Whole words of the agent's last text, any case.";

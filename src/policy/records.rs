@@ -99,7 +99,7 @@ pub static TASK: LazyLock<Arc<Names>> = LazyLock::new(|| {
     only(
         "task",
         vec![
-            text("id", "Its id."),
+            text("id", "Id of the task."),
             text("title", "Its title."),
             text("description", "Its description."),
             text("text", "Title, description, summary and the last error, a line each."),

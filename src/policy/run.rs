@@ -44,7 +44,7 @@ pub struct RunPolicy {
     /// Number of runs whose files are kept.
     pub keep: usize,
     /// Parts of the prompt, in order.
-    pub prompt: Vec<SectionKey>,
+    pub prompt: Vec<PromptSection>,
 }
 
 impl Default for RunPolicy {
@@ -79,7 +79,7 @@ impl Default for RunPolicy {
 
 /// A part of the prompt.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SectionKey {
+pub struct PromptSection {
     /// Id, unique in the prompt.
     pub id: String,
     /// Condition of the part, over `run`. Empty: always.
@@ -140,8 +140,8 @@ record! {
             "Turns in a row of a health below 30 that end it; 0 for never.";
     }
 
-    const SECTION: RecordType<SectionKey> = {
-        id [mandatory()]: Kind::Text => id, "Its name.";
+    const SECTION: RecordType<PromptSection> = {
+        id [mandatory()]: Kind::Text => id, "Name of the section.";
         when: Kind::Expression => when, "Whether it is said, over `run`; always by default.";
         text [needed()]: Kind::Template => text by TEMPLATE, "What is said, over `run`.";
         use enabled("Whether it is used; `true` by default.");

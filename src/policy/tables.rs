@@ -75,7 +75,7 @@ pub struct TableResult {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TableError {
     /// No table has this id.
-    #[error("there is no table `{id}`; {help}")]
+    #[error("unknown table `{id}`; {help}")]
     Unknown { id: String, help: String },
     /// An input is invalid.
     #[error(transparent)]

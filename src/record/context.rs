@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::paint::{AnsiStyle, line};
 use policyd_base::limits::CONTEXT_TURNS_MAX;
-use policyd_base::text::grouped;
+use policyd_base::text::{counted, grouped};
 use policyd_fact_table::context_facts::ContextUsage;
 use policyd_facts::meters::dollars;
 use policyd_state::context::{ACT, ContextSettings, percent};
@@ -77,7 +77,11 @@ impl ContextView<'_> {
         );
         line(
             &mut text,
-            &format!("  so far    {} calls, {} compaction(s)", gauge.calls, gauge.compactions),
+            &format!(
+                "  so far    {}, {}",
+                counted(gauge.calls, "call"),
+                counted(gauge.compactions, "compaction")
+            ),
         );
         text
     }

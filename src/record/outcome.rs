@@ -55,7 +55,7 @@ pub struct ReportContext {
 /// How the state of a session was saved.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SaveReport {
-    /// What became of the state.
+    /// Result of the save.
     pub result: SaveResult,
     /// Whether the pack leaves out `fsync`, so that a loss of power can lose the state.
     pub without_fsync: bool,
@@ -63,7 +63,7 @@ pub struct SaveReport {
     pub without_verify: bool,
 }
 
-/// What became of the state of a session.
+/// Result of saving the state of a session.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum SaveResult {
     /// Nothing changed.

@@ -6,6 +6,7 @@ pub mod known;
 
 use crate::mask::mask;
 use policyd_base::limits::{SUMMARY_CHARS_MAX, SUMMARY_FILES_MAX, SUMMARY_GOAL_CHARS_MAX};
+use policyd_base::text::counted;
 
 /// Heading of a summary in the next context, as in shipwright.
 pub const HEADING: &str = "## Previous Session Context (Summarized)";
@@ -84,7 +85,8 @@ pub fn markdown(known: &SummaryInput) -> String {
     if left_out > 0 || cut {
         let goal = if cut { "the goal was cut, " } else { "" };
         text.push_str(&format!(
-            "\n[Truncated: {goal}{left_out} line(s) left out; {SUMMARY_CHARS_MAX} characters at most]\n"
+            "\n[Truncated: {goal}{} left out; {SUMMARY_CHARS_MAX} characters at most]\n",
+            counted(left_out, "line")
         ));
     }
     // The room was reckoned with; this is the law, whatever was reckoned.

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use similar::TextDiff;
 
 use super::diagnostics::{Style, render_json, render_text};
+use policyd_base::text::counted;
 use policyd_cases::coverage::{Coverage, RuleCoverage};
 use policyd_cases::result::{CaseOutcome, CaseResult, CaseSummary, UnmetExpectation};
 use policyd_fact_table::watch::Ways;
@@ -42,13 +43,14 @@ pub fn to_text(summaries: &[CaseSummary], color: bool) -> String {
         }
         let (passed, failed, skipped) = summary.counts();
         let mut line = format!("{}: {passed} passed, {failed} failed", summary.pack);
-        for (count, what) in [
-            (skipped, "skipped"),
-            (summary.filtered, "left out"),
-            (summary.findings.len(), "mistake(s) in case files"),
+        let (filtered, mistakes) = (summary.filtered, summary.findings.len());
+        for (count, part) in [
+            (skipped, format!("{skipped} skipped")),
+            (filtered, format!("{filtered} left out")),
+            (mistakes, format!("{} in case files", counted(mistakes, "mistake"))),
         ] {
             if count > 0 && !summary.broken {
-                line.push_str(&format!(", {count} {what}"));
+                line.push_str(&format!(", {part}"));
             }
         }
         if summary.broken {

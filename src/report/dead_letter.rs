@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use policyd_base::text::counted;
 use policyd_evaluation::dead_letter::cause;
 use policyd_state::dead_letter::Task;
 use policyd_yaml::time::{Timestamp, rough_text};
@@ -20,10 +21,10 @@ pub fn line(task: &Task, now: Timestamp) -> String {
         strategy => format!(", {strategy}"),
     };
     format!(
-        "{}  {}: {} failed attempt(s), the last {}{strategy}{reason}{waits}{title}\n",
+        "{}  {}: {}, the last {}{strategy}{reason}{waits}{title}\n",
         task.id,
         task.place.as_str(),
-        task.counted().count(),
+        counted(task.counted().count(), "failed attempt"),
         ago(task.last_failure, now),
     )
 }
@@ -54,7 +55,7 @@ pub fn details(task: &Task, now: Timestamp) -> String {
         ("confidence", task.confidence.map(|it| it.to_string()).unwrap_or_default()),
         (
             "put back",
-            if task.redrives == 0 { String::new() } else { format!("{} time(s)", task.redrives) },
+            if task.redrives == 0 { String::new() } else { counted(task.redrives, "time") },
         ),
         ("cause", cause(task).unwrap_or_default()),
     ];

@@ -82,7 +82,7 @@ impl Explanation {
         let skipped = self.entry.skipped.values().flatten().map(String::as_str);
         let known = |id: &str| again.verdicts.iter().any(|it| it.id == id);
         let gone = judged.chain(skipped).filter(|it| !known(it));
-        found.extend(gone.map(|it| format!("{it}: there is no such rule any more")));
+        found.extend(gone.map(|it| format!("{it}: the pack does not contain this rule now")));
         found
     }
 
@@ -101,13 +101,13 @@ impl Explanation {
             return Some(format!("{id}: was {then}, is {again} judged again"));
         }
         if then.details != again.details || then.evidence != again.evidence {
-            return Some(format!("{id}: comes to the same, with another text"));
+            return Some(format!("{id}: same result, different text"));
         }
         let values = |it: &LoggedVerdict| -> Vec<_> {
             it.conditions.iter().map(|it| (it.expression.clone(), it.parts.clone())).collect()
         };
         (!then.conditions.is_empty() && values(then) != values(&again))
-            .then(|| format!("{id}: comes to the same, with other values"))
+            .then(|| format!("{id}: same result, different values"))
     }
 
     fn was_skipped(&self, now: &CheckVerdict) -> Option<String> {
@@ -123,7 +123,7 @@ impl Explanation {
                 let now = came_to(&LoggedVerdict::new(now));
                 Some(format!("{id}: was skipped ({then}), is {now} judged again"))
             }
-            (None, _) => Some(format!("{id}: there was no such rule")),
+            (None, _) => Some(format!("{id}: the pack did not contain this rule then")),
         }
     }
 

@@ -35,10 +35,10 @@ pub enum TranscriptError {
     NotNamed,
     #[error("transcript `{path}`: {source}")]
     Unreadable { path: String, source: WorldError },
-    #[error("transcript `{path}`: none of its {lines} line(s) could be read")]
+    #[error("transcript `{path}`: no valid record (lines read: {lines})")]
     NoValidLine { path: String, lines: u64 },
     /// The part that was read before has other contents now.
-    #[error("the transcript `{0}` is not what it was: it was written anew")]
+    #[error("transcript `{0}` was rewritten: the part that was read before has other content")]
     Rewritten(String),
 }
 

@@ -216,8 +216,7 @@ fn what_a_later_step_finds_is_seen_by_what_was_evaluated_before() {
 fn of_several_arguments_that_fail_the_first_one_is_told() {
     let nothing = FactView::new(Rc::new(context()));
     let mut evaluator = Evaluator::new(Rc::new(nothing));
-    let (no_program, no_call) =
-        ("no program was recognized", "there is no tool call at this event");
+    let (no_program, no_call) = ("no program was recognized", "this event has no tool call");
     for (expression, why) in [
         ("files.matching(program.name).paths.contains(action.tool)", no_program),
         ("files.matching(action.tool).paths.any_in([program.name])", no_call),
@@ -315,7 +314,7 @@ fn a_breaker_is_named_in_brackets() {
             "breakers[\"api/claude\"].state == \"open\"",
             "`breakers[\"api/claude\"].state` is never \"open\"",
         ),
-        ("breakers[\"open\"].open", "`open` is no name of a breaker"),
+        ("breakers[\"open\"].open", "`open` is not the name of a breaker"),
         ("breakers[3].open", "the name of a breaker is a text, not a number"),
         ("probes[\"pr\"].ok", "a probes has nothing in brackets"),
         ("breakers.load_level == \"high\"", "`breakers.load_level` is never \"high\""),

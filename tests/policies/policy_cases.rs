@@ -214,7 +214,7 @@ fn a_broken_pack_judges_nothing() {
     );
     let (code, out, said) = run(&world, &[]);
     assert_eq!(code, 3, "{said}");
-    assert!(out.contains("there is no fact `file`") && out.contains("pack is broken"), "{out}");
+    assert!(out.contains("unknown fact `file`") && out.contains("pack is broken"), "{out}");
     assert_eq!(said, "");
 }
 

@@ -103,7 +103,7 @@ fn what_cannot_be_asked_is_refused_with_the_fix() {
         (&["--cwd", "missing", "ls"], 2, "existing directory"),
         (&["--tool", "mcp__x__y", "ls"], 2, "--input FILE"),
         (&["--tool", "Write", "--input", "list.json"], 2, "not a JSON object"),
-        (&["--client", "cody", "ls"], 2, "there is no harness"),
+        (&["--client", "cody", "ls"], 2, "unknown client"),
         (&["rm", "-rf", "/"], 2, "policyd check 'rm -rf /'"),
     ] {
         let said = check(&world, words);

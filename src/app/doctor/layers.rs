@@ -9,6 +9,7 @@ use crate::install::places::{PLACES, SettingsPlace, SettingsScope};
 use crate::install::settings::{self, SettingsLine};
 use crate::workspace::project::Project;
 use policyd_base::limits::SETTINGS_FILE_BYTES_MAX;
+use policyd_base::text::counted;
 use policyd_facts::event::EventKind;
 use policyd_world::{World, WorldError};
 
@@ -22,7 +23,7 @@ const MANAGED: [&str; 2] = [
 /// Folders of plugins that are looked at, at each level.
 const PLUGINS_MAX: usize = 200;
 
-/// Looks at every layer of every client; which of them call policyd stands beside it.
+/// Checks every settings layer of every client. Returns the checks and the clients that call policyd.
 pub(super) fn inspect_layers(
     world: &dyn World,
     project: &Project,
@@ -190,10 +191,10 @@ fn layer(
     let ours: Vec<&SettingsLine> = lines.iter().filter(|it| it.ours).collect();
     *installed = installed.saturating_add(ours.len());
     let events: Vec<&str> = ours.iter().map(|it| it.event.as_str()).collect();
-    let others = lines.len().saturating_sub(ours.len());
+    let others = counted(lines.len().saturating_sub(ours.len()), "hook");
     if !lines.is_empty() {
         let text = format!(
-            "{title}: {name}: policyd at {}; {others} hook(s) of others",
+            "{title}: {name}: policyd at {}; {others} of other programs",
             if events.is_empty() { "no event".to_owned() } else { events.join(", ") }
         );
         let mut check = DoctorCheck::good(ABOUT, text);

@@ -39,7 +39,7 @@ impl Checker<'_> {
             .map(|it| format!("write `{it}`"))
             .or_else(|| method.map(|it| format!("ask a value for it: `{}`", it.example)))
             .or_else(|| suggest::nearest(name, &known).map(|it| format!("did you mean `{it}`?")));
-        let text = format!("there is no function or operator `{name}`");
+        let text = format!("unknown function or operator `{name}`");
         self.report("unknown-fact", self.position(expr), text, help);
         Type::Any
     }

@@ -82,7 +82,7 @@ impl Checker<'_> {
             && self.names.table().find(wanted, name).is_some()
         {
             let help = Some(format!("write `{global}.{name}`, or give the {noun} another name"));
-            self.at(key, "unknown-fact", &format!("`{name}` is no name of a {noun}"), help);
+            self.at(key, "unknown-fact", &format!("`{name}` is not the name of a {noun}"), help);
         }
         true
     }
@@ -154,7 +154,8 @@ impl Checker<'_> {
         };
         if params.len() != arguments.len() {
             let (wanted, found) = (params.len(), arguments.len());
-            let text = format!("`{}` takes {wanted} argument(s), not {found}", row.name);
+            let ending = if wanted == 1 { "" } else { "s" };
+            let text = format!("`{}` takes {wanted} argument{ending}, not {found}", row.name);
             let help = Some(format!("for example `{}`", row.example));
             self.report("wrong-arguments", start, text, help);
         }
@@ -200,7 +201,7 @@ impl Checker<'_> {
         let (known, what) = (self.names.of_kind(kind), kind.noun);
         if !known.contains(name) && !self.names.is_incomplete() {
             let known: Vec<&str> = known.iter().map(String::as_str).collect();
-            let message = format!("there is no {what} `{name}`");
+            let message = format!("unknown {what} `{name}`");
             match known.as_slice() {
                 [] => {
                     let help = format!("the pack defines no {what}");

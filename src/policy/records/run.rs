@@ -11,7 +11,7 @@ pub static RUN: LazyLock<Arc<Names>> = LazyLock::new(|| {
     only(
         "run",
         vec![
-            text("id", "Its id."),
+            text("id", "Id of the run."),
             text("goal", "What is to be reached."),
             text("program", "Name of the command's program, without its folder."),
             text("policyd", "This program as a shell starts it, by its absolute path."),

@@ -54,8 +54,11 @@ pub static DRIFT: LazyLock<Arc<Names>> = LazyLock::new(|| {
 
 /// What every signal has; a kind adds its own fields.
 const COMMON: [(&str, &str); 6] = [
-    ("id", "Its id."),
-    ("name", "Its name."),
+    (
+        "id",
+        "Id of the signal, unique within the project; `policyd signal show ID` prints the signal.",
+    ),
+    ("name", "Name of the signal, such as `HUMAN_REVIEW_NEEDED`."),
     ("part", "The part of the name that matches the `*` of its type, else empty."),
     ("sender", "Who sent it, else empty."),
     ("request", "Id of the request that it answers, else empty."),

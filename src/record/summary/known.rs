@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use super::SummaryInput;
+use policyd_base::text::counted;
 use policyd_fact_table::context_facts::ContextUsage;
 use policyd_facts::{CommandOutcome, CommandVerdict, Facts, ShellCommand};
 
@@ -87,8 +88,8 @@ const SHORT: usize = 240;
 fn status(facts: &Facts, gauge: &ContextUsage, git: &GitState) -> Vec<String> {
     let mut lines = Vec::new();
     if facts.prompts.count > 0 {
-        let tools = facts.tools.total;
-        lines.push(format!("{} prompt(s), {tools} tool call(s)", facts.prompts.count));
+        let prompts = counted(facts.prompts.count, "prompt");
+        lines.push(format!("{prompts}, {}", counted(facts.tools.total, "tool call")));
     }
     let recorded = Some(facts.branch.as_str()).filter(|it| !it.is_empty());
     if let Some(branch) = branch(git).or(recorded) {
@@ -99,7 +100,7 @@ fn status(facts: &Facts, gauge: &ContextUsage, git: &GitState) -> Vec<String> {
         lines.push(format!("context {} % full, {left} tokens left", gauge.percent));
     }
     if gauge.compactions > 0 {
-        lines.push(format!("{} compaction(s)", gauge.compactions));
+        lines.push(counted(gauge.compactions, "compaction"));
     }
     lines
 }

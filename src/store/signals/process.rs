@@ -186,7 +186,9 @@ impl SignalStore<'_> {
                     approval.request
                 ))
             }
-            None => ApprovalTarget::Nothing(format!("there is no {wanted} {}", approval.request)),
+            None => {
+                ApprovalTarget::Nothing(format!("{wanted} {} does not exist", approval.request))
+            }
         }
     }
 

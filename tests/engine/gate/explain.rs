@@ -151,7 +151,7 @@ fn what_cannot_be_had_any_more_is_said() {
     scene.world.put(TRANSCRIPT, rewritten);
     let said = as_json(&scene);
     assert_eq!(said["judged_again"], Value::Null);
-    assert!(said["lost"][0].as_str().unwrap().contains("it was written anew"), "{said:#}");
+    assert!(said["lost"][0].as_str().unwrap().contains("was rewritten"), "{said:#}");
 
     scene.world.put(TRANSCRIPT, transcript);
     let milder = RULES.replacen("severity: blocker", "severity: warning", 1);

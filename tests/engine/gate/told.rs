@@ -29,7 +29,7 @@ fn what_switches_the_gate_off_unseen_is_told() {
     }
     scene.world.put("/t/other.jsonl", "not a record\nnor this\n");
     let unread = told("stop", json!({"transcript_path": "/t/other.jsonl"}));
-    assert!(unread.contains("none of its 2 line(s) could be read"), "{unread}");
+    assert!(unread.contains("no valid record (lines read: 2)"), "{unread}");
     assert!(scene.stop().decision() == "block", "the gate itself is on");
 }
 

@@ -162,7 +162,7 @@ fn a_transcript_that_cannot_be_read_has_no_facts() {
     scene.world.put("/t/notes.txt", "not a record\nnor this\n");
     scene.world.put_folder("/t/folder");
     for (path, said) in [
-        ("/t/notes.txt", "none of its 2 line(s) could be read"),
+        ("/t/notes.txt", "no valid record (lines read: 2)"),
         ("/t/folder", "not a regular file"),
         ("/t/none.jsonl", "no such file"),
         ("none", "the path of a transcript names a session, too"),
