@@ -23,7 +23,7 @@ pub fn walk(
         let mut below = Vec::new();
         let listed = cores::on_all(cores, &level, |it| world.look_into(it));
         for (path, listed) in level.into_iter().zip(listed) {
-            // What is no folder, or cannot be looked into, holds nothing.
+            // A path that is not a readable directory counts as empty.
             let Ok((identity, names)) = listed else { continue };
             if identity == 0 || entered.insert(identity) {
                 below.extend(look(deep, path, names));

@@ -104,8 +104,8 @@ fn refused(console: &mut Console<'_>, key: &str, error: &WorldError) -> u8 {
     EXIT_BROKEN
 }
 
-/// What errors of a class do, which is named by its id or as hooks name it: the breaker's own lists
-/// come before what `failures.yaml` says. A class that nobody knows counts, and that is told.
+/// Returns the effect of a failure class on the breaker. `class`: the id of the class, or the error name of a hook. The
+/// breaker's own lists take precedence over `failures.yaml`. An unknown class counts as a failure, with a warning.
 fn effect_of(
     command: &BreakerCommand<'_>,
     console: &mut Console<'_>,

@@ -1,4 +1,4 @@
-//! `policyd dlq`: tasks that failed again and again, what becomes of them, and why.
+//! `policyd dlq`: lists tasks that failed repeatedly, reviews them, and requeues or abandons them.
 
 mod moving;
 
@@ -112,7 +112,7 @@ fn add(stores: &Stores<'_>, console: &mut Console<'_>, arguments: &DlqAdd) -> u8
     if error == "-" {
         let mut bytes = Vec::new();
         let bound = u64::try_from(TASK_TEXT_CHARS_MAX.saturating_mul(4)).unwrap_or(u64::MAX);
-        // What could be read is taken in.
+        // After a read error, the bytes that were read so far are the error text.
         drop((&mut *console.stdin).take(bound).read_to_end(&mut bytes));
         error = String::from_utf8_lossy(&bytes).trim().to_owned();
     }

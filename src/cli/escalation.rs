@@ -226,7 +226,7 @@ fn line(it: &Escalation) -> String {
 /// The one escalation whose id begins so.
 ///
 /// # Errors
-/// The exit code, if there is none or more than one, or if the escalations cannot be read; it was reported.
+/// The exit code, if not exactly one escalation matches, or if the escalations cannot be read. The cause was printed.
 fn find(stores: &Stores<'_>, console: &mut Console<'_>, id: &str) -> Result<Escalation, u8> {
     let all = stores.escalations.all().map_err(|problem| console.report_unread([problem]))?;
     if id.is_empty() {

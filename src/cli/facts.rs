@@ -95,7 +95,7 @@ fn reference_json(page: &FactPage) -> Json {
     json!({"version": FACTS_VERSION, "facts": rows, "records": records})
 }
 
-/// A record, where its rules are and what it holds, for programs.
+/// Returns a record as JSON: its name, its fields, and the file and sections of the rules that read it.
 fn record_json(file: &str, sections: &[&str], names: &'static LazyLock<Arc<Names>>) -> Json {
     let shape = records::shape(names);
     let fields = shape.fields.iter().map(|it| {

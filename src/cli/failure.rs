@@ -42,7 +42,7 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, action: &Failure
         FailureAction::Wait { attempt, rpm, local_time, .. } => {
             let now = world.now();
             let millis = now.millis().rem_euclid(86_400_000).unsigned_abs();
-            // Nobody who waits shares the thousandth of a second with many others.
+            // Jitter from the clock: processes that fail together rarely run in the same millisecond.
             let chance = u16::try_from(millis % 1_000).map_or(0.0, f64::from) / 1_000.0;
             let waits = &policy.failures.waits;
             let until_reset = if let Some(given) = *local_time {
@@ -140,7 +140,7 @@ fn classify(console: &mut Console<'_>, what: &Failure, found: &Classified) -> u8
     EXIT_OK
 }
 
-/// What decided, for people.
+/// Returns a sentence that explains why a failure has its class.
 fn why(by: &Deciding) -> String {
     match by {
         Deciding::Name(name) => format!("the error is named `{name}`"),

@@ -19,12 +19,12 @@ use policyd_store::log_chain::ChainReport;
 use policyd_world::World;
 use policyd_yaml::time::{Timestamp, parse_duration};
 
-/// Said where `--since` is no duration.
+/// Help for an invalid duration after `--since`.
 pub(super) const SINCE_HELP: &str =
     "`--since` must be a duration with a unit, such as `12h` or `3d`";
 
-/// The time that `--since` names, the beginning of time where it is left out; `None` where it is no
-/// duration.
+/// Returns the time of the oldest entry that `--since` requests. Without `--since`, the earliest time. `None` if the
+/// duration is invalid.
 pub(super) fn oldest(world: &dyn World, since: Option<&str>) -> Option<Timestamp> {
     let Some(since) = since else { return Some(Timestamp::from_millis(i64::MIN)) };
     Some(world.now().minus(parse_duration(since).ok()?))
@@ -152,7 +152,7 @@ fn read(
     reading
 }
 
-/// Prints new entries until the user interrupts, or nobody reads the output any more.
+/// Prints new entries until the user interrupts, or standard output is closed.
 fn follow(
     world: &dyn World,
     console: &mut Console<'_>,

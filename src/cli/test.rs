@@ -18,8 +18,8 @@ use policyd_policy::builtin;
 use policyd_report::cases as report;
 use policyd_world::World;
 
-/// Runs cases: exit 0 where all passed, 1 where one failed or none was run, 3 where there is no case
-/// file or a pack cannot be loaded.
+/// Runs cases. Exit code 0: all passed. 1: a case failed, or no case was run. 3: no case file was found, or a pack
+/// cannot be loaded.
 pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &TestArguments) -> u8 {
     if let Some((session, call)) = &arguments.record {
         return record(world, console, &arguments.paths, session, call);

@@ -87,7 +87,7 @@ impl Trial {
         }
         let source =
             Arc::new(Source { name: "expression".to_owned(), text: expression.to_owned() });
-        // Of a value that is no condition, lint would say that it is none.
+        // Lint would report a value that is not a condition, but a user may try any expression.
         let is_condition = typed.result == Type::Bool && !matches!(expression, "true" | "false");
         let slips = match is_condition {
             true => trial_rule::findings(&self.pack, expression, &source, self.now),
@@ -186,7 +186,7 @@ fn wrong(
     EXIT_FOUND
 }
 
-/// The names that could stand there; `complete`: the expression lacks nothing but one of them.
+/// Lists the names that can complete the expression. `complete`: only such a name is missing.
 fn listed(candidates: &[Candidate], complete: bool) -> String {
     let Some(width) = candidates.iter().map(|it| it.name.chars().count()).max() else {
         return String::new();

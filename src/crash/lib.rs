@@ -24,7 +24,7 @@ use std::path::Path;
 pub struct CrashAnswer<'a> {
     /// Written to standard output. Can be empty.
     pub answer: &'a [u8],
-    /// The file that receives the record. `None` if there is no place for it.
+    /// The file that receives the record. `None`: the record is not written.
     pub record: Option<&'a Path>,
     /// The record, without the number of the signal, which follows it in a line.
     pub text: &'a [u8],

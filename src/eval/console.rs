@@ -23,7 +23,7 @@ pub struct Console<'a> {
     pub stderr: &'a mut dyn Write,
     /// Whether standard output is a terminal.
     pub stdout_is_tty: bool,
-    /// Whether standard error is a terminal, so that somebody sees how far a long run is.
+    /// Whether standard error is a terminal, so that the user sees the progress of a long operation.
     pub stderr_is_tty: bool,
     /// Whether standard input is a terminal; a hook's never is.
     pub stdin_is_tty: bool,
@@ -88,8 +88,8 @@ impl Console<'_> {
         }
     }
 
-    /// Whether somebody writes JSON to standard input, as a client does that runs hooks. An end that nobody closes
-    /// is not waited for.
+    /// Returns whether standard input begins with a JSON object, as from a client that runs hooks. Waits at most
+    /// `INPUT_WAIT`, since a writer may keep the pipe open without writing.
     pub fn stdin_is_json(&mut self, world: &dyn World) -> bool {
         if self.stdin_is_tty || !world.input_comes(INPUT_WAIT) {
             return false;
@@ -138,7 +138,7 @@ impl<'a> Watched<'a> {
         }
     }
 
-    /// Notes an error; whoever closed a pipe has read enough.
+    /// Records an output error. A closed pipe is not an error: its reader has read enough.
     fn noted<T>(&mut self, outcome: std::io::Result<T>) -> std::io::Result<T> {
         outcome.map_err(|error| {
             let kind = error.kind();

@@ -85,7 +85,7 @@ fn is_same(one: Caller, other: Caller) -> bool {
     one.harness.name == other.harness.name && native(one) == native(other)
 }
 
-/// Who calls, as far as the command line says; what is wrong with it is told as at a stop.
+/// Returns the caller that the command line names. An invalid name is reported later, as at a stop.
 fn caller_of(arguments: &EvalCall) -> Caller {
     gate::caller(arguments.harness.as_deref().and_then(harness::find), &arguments.hook)
 }

@@ -103,7 +103,7 @@ impl PowerSteeringConfig {
         self.off || self.checks.iter().any(|(_, on)| !on)
     }
 
-    /// Switches checks of the policy off; names that are no check's are returned as problems.
+    /// Switches checks of the policy off. Returns a problem for each switched off name that is not the id of a check.
     pub fn apply(&self, policy: &mut Policy) -> Vec<String> {
         let mut problems = Vec::new();
         for (id, on) in &self.checks {

@@ -11,7 +11,7 @@ use policyd_world::{FileKind, World};
 /// The checkout around a directory: the nearest directory at or above it with a `.git` that git uses.
 ///
 /// git ignores a `.git` without `HEAD`: the sandbox of Codex creates empty ones in each directory that it may
-/// write to. A `.git` of another user does not count, as in git itself: anybody can put one into `/tmp`.
+/// write to. A `.git` of another user does not count, as in git itself: every user can put one into `/tmp`.
 pub fn around(world: &dyn World, folder: &Path) -> Option<PathBuf> {
     let user = world.user();
     let is_own = |path: &Path| match (user, world.entry(path).map(|it| it.owner)) {

@@ -3,7 +3,7 @@
 //!
 //! What the check cannot stop, because it reads only what the same user could also write:
 //! - a terminal multiplexer, a daemon or a scheduled job that an agent started, or started before, with
-//!   a cleaned environment, and that is no child of the agent any more;
+//!   a cleaned environment, and that has left the process tree of the agent;
 //! - a process of the same user that types into a terminal of that user, or that traces a process;
 //! - a client that policyd does not know, and a known one whose program was renamed and whose
 //!   variables were removed;

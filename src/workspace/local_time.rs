@@ -101,7 +101,7 @@ fn named_zone(world: &dyn World, name: &str) -> Option<TimeZone> {
     zone_file(name).and_then(|it| zone_of(world, &it)).or_else(|| zone_of_rule(name))
 }
 
-/// The file of a zone; nothing for what is no name of one.
+/// Returns the file of a time zone. `None` if the text cannot be the name of a zone.
 fn zone_file(name: &str) -> Option<PathBuf> {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '+' | '/');
     let named = name.starts_with(|c: char| c.is_ascii_alphabetic()) && name.chars().all(plain);

@@ -171,8 +171,8 @@ fn durability(world: &dyn World, settings: &Durability) -> Durability {
     }
 }
 
-/// Temporary folders of this machine besides the usual ones, and the client's own: what an agent
-/// leaves there is nobody's work.
+/// Returns the directories for temporary files besides the usual ones, and the client's own directory. Files there do
+/// not count as work on the project.
 pub fn scratch_folders(world: &dyn World) -> Vec<PathBuf> {
     let home = world.env("HOME").map(|it| Path::new(&it).join(".claude"));
     world.env("TMPDIR").map(PathBuf::from).into_iter().chain(home).collect()

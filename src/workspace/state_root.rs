@@ -1,7 +1,7 @@
 //! The state directory of a project: the usual one, or one of the user if the usual one cannot be used.
 //!
 //! A repository can contain anything under the name of the state directory: files that fill policyd's queues and
-//! counters, a link, a submodule, or a file that is no directory. Whatever it is, policyd has a state.
+//! counters, a link, a submodule, or a regular file. In each case, policyd has a usable state directory.
 
 use std::path::{Path, PathBuf};
 

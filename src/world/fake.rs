@@ -248,7 +248,7 @@ impl FakeWorld {
         open(&self.machine).entries.insert(path.into(), entry);
     }
 
-    /// Makes a path writable by everybody; its owner is `owner`.
+    /// Makes a path writable for all users, and sets its owner.
     pub fn share_write(&self, path: impl Into<PathBuf>, owner: u32) {
         let entry = PathEntry { link: None, owner: Some(owner), shared_write: true };
         open(&self.machine).entries.insert(path.into(), entry);

@@ -70,7 +70,7 @@ mod tests {
 
     #[test]
     fn far_names_are_not() {
-        assert_eq!(nearest("colour", &KEYS), None);
+        assert_eq!(nearest("color", &KEYS), None);
         assert_eq!(nearest("x", &KEYS), None);
         assert_eq!(nearest("", &KEYS), None);
         assert_eq!(nearest(&"severity".repeat(100), &KEYS), None);
@@ -79,7 +79,7 @@ mod tests {
     #[test]
     fn help_names_the_nearest_or_lists_a_few() {
         assert_eq!(did_you_mean("severty", &KEYS).unwrap(), "did you mean `severity`?");
-        assert_eq!(did_you_mean("colour", &KEYS[..2]).unwrap(), "one of `severity`, `enabled`");
+        assert_eq!(did_you_mean("color", &KEYS[..2]).unwrap(), "one of `severity`, `enabled`");
         let many: Vec<String> = (10..20).map(|it| format!("name{it}")).collect();
         let many: Vec<&str> = many.iter().map(String::as_str).collect();
         assert!(did_you_mean("zzz", &many).unwrap().ends_with("`name17`, … (2 more)"));

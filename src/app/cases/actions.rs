@@ -1,5 +1,5 @@
-//! What happens in a case and is no event: a table is evaluated, a signal is created, a task fails; and
-//! what waits afterwards, as expectations name it.
+//! Steps of a case that are not events: a table is evaluated, a signal is created, a task fails. Also the state after
+//! a step, in the words of expectations.
 
 use serde_json::{Map, Value, json};
 

@@ -58,7 +58,7 @@ fn behind_guards(mismatch: &Mismatch, guarded: &GuardsOutcome) -> Vec<(String, S
     let named = mismatch.what.strip_prefix("guards.");
     let is_meant = |id: &str| named.is_none_or(|named| id == named);
     let verdicts = guarded.verdicts.iter().filter(|it| is_meant(&it.id)).flat_map(fired);
-    // What would have said something is told in any case.
+    // A guard that did not fire is listed if it is named, or if more than its conditions kept it from firing.
     let silent = guarded.silent.iter();
     let silent = silent.filter(|it| match named {
         Some(id) => it.id == id,

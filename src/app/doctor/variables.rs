@@ -1,4 +1,5 @@
-//! Variables for policyd that are set. What a misspelt one was to do is not done, and nothing else tells.
+//! Environment variables with the prefix of policyd. A misspelled variable has no effect, and only this check reports
+//! it.
 
 use std::path::Path;
 
@@ -41,7 +42,7 @@ pub(super) fn scan_variables(world: &dyn World, options: &[String]) -> Vec<Docto
     set.sort_unstable();
     let (read, unread): (Vec<String>, _) =
         set.into_iter().partition(|it| known.contains(&it.as_str()));
-    // What all begin with makes none of them alike.
+    // The common prefix is cut, so that it does not make different names similar.
     let rests: Vec<&str> = known.iter().filter_map(|it| it.strip_prefix(PREFIX)).collect();
     let unread = unread.iter().map(|it| {
         let near = it.strip_prefix(PREFIX).and_then(|rest| suggest::nearest(rest, &rests));

@@ -1,5 +1,5 @@
-//! Which versions the clients have that call policyd: a hook line that an older one does not read is
-//! no gate.
+//! Versions of the clients that call policyd. An older client ignores a hook line that it does not support, so policyd
+//! evaluates nothing there.
 
 use std::path::PathBuf;
 use std::time::Duration;

@@ -198,7 +198,7 @@ pub fn plan_plugin(
     Ok(files.into_iter().map(change).collect())
 }
 
-/// What is done to each file, or why that one is left alone.
+/// The change of each settings file, or the reason why the file is not changed.
 pub type Planned = Vec<Result<SettingsChange, AppError>>;
 
 /// The files that are meant: of the clients that are named, else of those that are there.
@@ -508,7 +508,7 @@ pub fn write(world: &dyn World, change: &SettingsChange) -> Result<Vec<String>, 
     if change.is_public {
         world.publish(path).map_err(|error| failed(path, error))?;
     }
-    // It is as it was: what was kept is no longer needed.
+    // The file has its original content again, so the backup is removed.
     let same = |it: Vec<u8>| it == after.as_bytes();
     if is_kept && world.read(&kept, SETTINGS_FILE_BYTES_MAX).is_ok_and(same) {
         world.remove(&kept).map_err(|error| failed(&kept, error))?;

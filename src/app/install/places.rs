@@ -50,7 +50,7 @@ pub enum SettingsScope {
 pub struct SettingsPlace {
     /// The client.
     pub harness: &'static Harness,
-    /// Its program.
+    /// Name of the client's executable.
     pub program: &'static str,
     /// The first version that reads such a hook line, and what it does then; nothing where that is
     /// not known.

@@ -229,7 +229,7 @@ fn misshapen(value: &Value, shape: SettingsShape) -> Option<(String, &'static st
     None
 }
 
-/// Whether exactly this line of policyd stands in the list, and no other one.
+/// Returns whether this line is the only line of policyd in the list.
 fn stands(list: &CstArray, shape: SettingsShape, line: Option<&Value>) -> bool {
     let entries = list.to_serde_value().unwrap_or_default();
     let entries = entries.as_array().map(Vec::as_slice).unwrap_or_default();
@@ -283,8 +283,9 @@ fn command(handler: &Value) -> String {
     program.into_iter().chain(arguments).collect::<Vec<_>>().join(" ")
 }
 
-/// Whether a hook line calls policyd: by its name, or as nothing else is called, for its file may have been
-/// renamed. A line that starts it in a way of its own (`nice -n 5 pd eval --hook stop`) is somebody's.
+/// Returns whether policyd owns a hook line: the line calls `policyd`, or has the exact form that policyd installs,
+/// since the executable may have been renamed. A renamed executable behind another program
+/// (`nice -n 5 pd eval --hook stop`) belongs to the user.
 fn is_ours(handler: &Value) -> bool {
     let command = command(handler);
     let Some((program, rest)) = command.split_once(" eval") else { return false };

@@ -1,4 +1,4 @@
-//! Where the packs lie that somebody names: what `policyd lint` and `policyd test` look at.
+//! Locations of the packs that `policyd lint` and `policyd test` read: the named paths, or the pack of the project.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -36,7 +36,7 @@ pub enum PackPlace {
 }
 
 impl PackPlace {
-    /// Whether case files may lie beside the pack: not where somebody saw that no such folder is there.
+    /// Whether the pack may have case files. `false` if its directory was listed and has no such subdirectory.
     pub fn may_hold_cases(&self) -> bool {
         match self {
             Self::Folder(Folder { names: Some(names), .. }) => {
@@ -47,7 +47,7 @@ impl PackPlace {
         }
     }
 
-    /// Policy files below the pack that nobody reads; `name` is what the pack is called.
+    /// Policy files in subdirectories of the pack, which policyd does not load. `name`: the pack's name.
     pub fn unread(&self, world: &dyn World, name: &str) -> Vec<String> {
         match self {
             Self::Folder(Folder { names: Some(names), .. }) => {
@@ -91,7 +91,7 @@ impl PackPlace {
                 }
                 let untrusted = found.untrusted.iter().map(UntrustedPack::text);
                 let untold = found.unreadable.iter().cloned().chain(untrusted).collect();
-                // What is meant is the pack that was passed over, and no other one.
+                // The user asks for the untrusted pack. The pack that replaces it must not be checked instead.
                 let pack = match found.untrusted.is_empty() {
                     true => seen_from(here, found.pack().into_owned()),
                     false => Pack { name: builtin::NAME.to_owned(), ..Pack::default() },

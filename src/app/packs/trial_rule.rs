@@ -9,7 +9,7 @@ use policyd_policy::review::{Base, ReviewedPolicy};
 use policyd_yaml::time::Timestamp;
 use policyd_yaml::{Diagnostic, Source, Span};
 
-/// Blanks before each line of the expression, where it stands in a rule.
+/// Indentation of each line of the expression within the rule.
 const INDENT: &str = "    ";
 /// Rules about the event that a rule is judged at: an expression alone is judged at none.
 const OF_EVENTS: [&str; 2] = ["PD210", "PD230"];
@@ -59,7 +59,7 @@ pub fn findings(
     let place = |it: Diagnostic| {
         let span = within(&it.span, before.len(), source)?;
         let it = Diagnostic { span, related: Vec::new(), fix: None, ..it };
-        // What the other rules say of an expression, they say to whoever wrote the rule around it.
+        // Notes and help of these findings are advice about the whole rule, but the user wrote only the expression.
         let of_rules = lint::code_of(it.code).starts_with("PD6");
         Some(if of_rules { Diagnostic { note: None, help: None, ..it } } else { it })
     };

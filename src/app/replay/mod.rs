@@ -33,7 +33,7 @@ impl ReplayTask<'_> {
     pub fn replay(&self, found: FoundSessions, jobs: usize, advance: &dyn Fn(u64)) -> Tally {
         let mut whole = self.tally();
         whole.reading.unreadable = found.unreadable;
-        // The largest first, so that no thread is left alone with one at the end.
+        // The largest first, so that the other threads do not wait for one large session at the end.
         let mut sessions = found.sessions;
         sessions.sort_by_key(|it| std::cmp::Reverse(it.bytes()));
         let next = AtomicUsize::new(0);
@@ -44,7 +44,7 @@ impl ReplayTask<'_> {
             let mut part = self.tally();
             while let Some(session) = sessions.get(next.fetch_add(1, Ordering::Relaxed)) {
                 part.merge(self.session(session, &mut panel));
-                // Nobody listens any more only where the whole is given up.
+                // The receiver is dropped only if the whole replay ends early.
                 let _heard = sender.send(News::Read(session.bytes()));
             }
             let _heard = sender.send(News::Done(Box::new(part)));
@@ -109,7 +109,7 @@ impl ReplayTask<'_> {
                 recording.finish();
                 tally.reading.bytes = tally.reading.bytes.saturating_add(bytes);
             }
-            // What was read of it counts; where it ends is no stop.
+            // The part that was read counts. An unreadable end is not a stop.
             Err(error) => {
                 drop(recording);
                 let file = it.path.display().to_string();

@@ -111,7 +111,7 @@ impl Search<'_> {
             Ok(stat) if is_wanted && stat.kind == FileKind::File => self.file(path, &stat),
             Ok(_) => {}
             Err(error) if is_wanted => self.complain(path, error.to_string()),
-            // A link to nowhere, which is no transcript by its name.
+            // A dangling link whose name is not that of a transcript.
             Err(_) => {}
         }
     }

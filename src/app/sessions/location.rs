@@ -64,8 +64,8 @@ fn newest(world: &dyn World, folder: &Path, named: Option<&str>) -> Option<Meter
     files.max().map(|(_, path)| MeterPlace::of(&path, ""))
 }
 
-/// Where Claude Code keeps the transcripts of a project: every character of its path that is no
-/// letter or digit is a dash in the name of the folder.
+/// Directory in which Claude Code stores the transcripts of a project. Its name is the project's path, with a dash for
+/// every character except ASCII letters and digits.
 fn client_folder(world: &dyn World, project: &Project) -> Option<PathBuf> {
     let home = || world.env("HOME").map(|it| Path::new(&it).join(".claude"));
     let root = world.env("CLAUDE_CONFIG_DIR").map(PathBuf::from).or_else(home)?;

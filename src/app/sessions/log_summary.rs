@@ -26,18 +26,18 @@ pub struct LogSummary {
     blocked: usize,
     /// Blocks that the client did not get, because the state was not saved.
     dropped: usize,
-    /// Let go although something was unsatisfied, by reason.
+    /// Stops that were released although a check did not pass, by reason.
     released: BTreeMap<String, usize>,
     not_judged: usize,
     with_problems: usize,
     checks: BTreeMap<String, CheckCounts>,
     preferences: BTreeMap<String, PreferenceCounts>,
-    /// Events that are no stops, by the decision.
+    /// Events other than stops, by the decision.
     guarded: BTreeMap<String, usize>,
     guards: BTreeMap<String, GuardCounts>,
 }
 
-/// How often a guard fired, and how often it could not be told whether it does.
+/// Number of events at which a guard fired, and at which its result was unknown.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct GuardCounts {
     fired: usize,
@@ -54,7 +54,7 @@ struct CheckCounts {
     unknown: usize,
     /// Stops that were blocked, this check being one of the reasons.
     blocked: usize,
-    /// Stops that it would have blocked, and that were let through.
+    /// Stops that it would have blocked, but that were released.
     released: usize,
     warned: usize,
     /// Stops that it would have blocked, had it been enforced.
@@ -125,7 +125,7 @@ impl LogSummary {
         }
     }
 
-    /// For programs.
+    /// Renders the summary as JSON.
     pub fn to_json(&self) -> Value {
         let checks = self.checks.iter().map(|(id, it)| {
             let counts = json!({"satisfied": it.satisfied, "unsatisfied": it.unsatisfied,
@@ -158,7 +158,7 @@ impl LogSummary {
         })
     }
 
-    /// For people: what fails most stands first.
+    /// Renders the summary as text: the check that failed most often comes first.
     pub fn to_text(&self, screen: Screen) -> String {
         let mut text = String::new();
         self.totals().iter().for_each(|it| screen.paragraph(&mut text, "", it));

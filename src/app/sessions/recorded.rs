@@ -55,8 +55,8 @@ pub enum ReadLimit {
     Now,
 }
 
-/// What expressions saw when an entry was written; what is not what it was is added to `lost`.
-/// Nothing where the facts cannot be had.
+/// Rebuilds the facts that expressions read when an entry was written. Each difference from then is added to `lost`.
+/// `None` if the facts are unavailable.
 pub fn view(
     world: &dyn World,
     entry: &Entry,

@@ -39,7 +39,7 @@ struct FileState {
 pub(super) struct FileContent {
     /// Equal for equal trees, whether they are committed or not.
     pub(super) fingerprint: String,
-    /// Tree of the commit that is checked out; empty if there is none yet.
+    /// Tree of the checked out commit. Empty in a repository without a commit.
     committed: String,
     /// Files that differ from the base.
     files: BTreeMap<String, FileState>,

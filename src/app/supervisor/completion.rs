@@ -99,8 +99,8 @@ impl Supervisor<'_> {
         request.map(|it| gate::switched(self.world, &it, self.ready)).unwrap_or_default()
     }
 
-    /// Notes how the gate is switched where nobody but a human was at work: a run begins, or a human goes
-    /// on with one that ended. What is switched off is said, and that it was not a human who did it.
+    /// Records the switches of the stop gate at the start of a run, or when a human resumes an ended run. Reports what
+    /// is switched off, and what was switched off while the agent worked.
     pub(super) fn note_gate(&mut self) {
         let gate = self.gate();
         let at_work = self.run.switched_at_work.is_some();

@@ -1,5 +1,5 @@
-//! The conversation of a whole run: written down turn after turn in the form of a transcript, so that
-//! the gate and the summary read it as any other.
+//! The conversation of a whole run: each turn is appended to a transcript, so that the stop gate and the summary read
+//! it like the transcript of a client.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -80,7 +80,7 @@ impl Supervisor<'_> {
         }
     }
 
-    /// Its length.
+    /// Returns the length of the transcript, in bytes. 0 if the transcript does not exist.
     pub(super) fn transcript_bytes(&self) -> u64 {
         self.world.stat(&self.transcript()).map_or(0, |it| it.length)
     }

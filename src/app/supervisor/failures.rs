@@ -150,8 +150,8 @@ impl Supervisor<'_> {
     }
 }
 
-/// What was said by whoever failed: the complaint, or the answer where the command says that it
-/// failed; never what an agent writes about its work.
+/// Returns the error text of a failed turn: how it ended, the standard error of the command, and its answer if the
+/// command reports a failure. Only without all of these, the last lines of the agent's text.
 fn words(heard: &TurnOutput) -> String {
     const LAST_LINES: usize = 5;
     let complaint = String::from_utf8_lossy(&heard.complaint).into_owned();

@@ -252,7 +252,7 @@ struct RunPaths {
     own: PathBuf,
     /// The folder of the run.
     folder: PathBuf,
-    /// Whether the root was named on the command line, so that what the agent calls must be told.
+    /// Whether the command line names the state directory, so that commands of the agent must receive its path.
     named: bool,
 }
 
@@ -391,8 +391,8 @@ impl<'a> Supervisor<'a> {
         }
     }
 
-    /// Moves the run on, remembers it, and does what follows. What a session left is put aside before
-    /// it is remembered that there is another one: doing it twice does no harm.
+    /// Applies an event to the run, saves the run, and performs the effects. The files of an ended session are archived
+    /// before the new session is saved: after a crash between the two, archiving again does no harm.
     fn step(&mut self, event: &RunEvent<'_>) {
         let (next, effects) = step(&self.run, event, &self.limits, self.world.now());
         let mut next = next;

@@ -15,7 +15,7 @@ use policyd_store::shared::settings::SharedSubject;
 use policyd_store::shared::{NamedSignal, SharedStore, SignalResponse};
 use policyd_store::signals::{Draft, SignalOutcome, StoredSignal};
 
-/// Who consumes what is meant for the loop.
+/// Name under which a run consumes the signals that are addressed to it.
 const CONSUMER: &str = "policyd run";
 /// Characters of a sender that are shown.
 const SENDER_CHARS_MAX: usize = 100;

@@ -101,7 +101,7 @@ impl Supervisor<'_> {
         }
     }
 
-    /// Another session began (seed 004 for the names of the events).
+    /// Reports that a new session began. The names of the events are those of shipwright.
     fn report_restart(&mut self, why: RestartReason) {
         let (restart, iteration) = (self.run.restarts, self.run.iteration);
         if why == RestartReason::Exhausted {

@@ -18,17 +18,18 @@ use policyd_world::WorldError;
 
 /// What the next session receives.
 pub(super) const SUMMARY: &str = "context-summary.md";
-/// Where the run stands, for people and for the next session.
+/// Progress of the run, which humans and the next session read.
 const PROGRESS: &str = "progress.md";
 /// What went wrong last.
 const ERRORS: &str = "error-summary.json";
-/// Seed 003: the newest ledger, and handoffs of the last day.
+/// loki-mode's ledgers and handoffs. The next session receives the newest ledger, and the newest handoff of the
+/// last day.
 const LEDGERS: &str = "memory/ledgers";
 const LEDGER_LINES: usize = 100;
 const HANDOFFS: &str = "memory/handoffs";
 const HANDOFF_LINES: usize = 80;
 const HANDOFF_AGE: Duration = Duration::from_secs(24 * 60 * 60);
-/// Where agents write down where the work stands (seed 003).
+/// File in which agents save their progress, as in loki-mode.
 const CONTINUITY: &str = "CONTINUITY.md";
 /// Characters of a ledger or a handoff that the next session receives.
 const NOTE_CHARS: usize = 4_000;
@@ -97,11 +98,11 @@ impl Supervisor<'_> {
         }
     }
 
-    /// Puts a session aside and writes down what the next one is told. `next` is the run as it will be.
+    /// Archives a session, and saves the summary that the next session receives. `next`: the run after the restart.
     pub(super) fn renew(&mut self, why: RestartReason, next: &Run) {
         let mut summary = vec![self.summarize(next)];
         if why == RestartReason::Cleared {
-            // Seed 003, in its order: the ledger, the handoffs, then the signal is taken away.
+            // The order of loki-mode: ledger, handoffs, then the signal is consumed.
             summary.extend(self.notes());
             self.take_clear();
         }

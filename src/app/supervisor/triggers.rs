@@ -13,9 +13,9 @@ use policyd_state::run::{ContextRequest, Run, RunEvent, TurnResult, step};
 const SENDER: &str = "policyd run";
 
 impl Supervisor<'_> {
-    /// Creates the signals that are due after a turn, where the run goes on in the same session. Each
-    /// trigger is told once while it holds; one that asks for a clear context, whenever it holds, for
-    /// that is counted anew.
+    /// Creates the signals that are due after a turn, if the run continues in the same session. A trigger creates one
+    /// signal while its condition stays true. A trigger that requests a clear context creates one after every such
+    /// turn, because these requests are counted.
     pub(super) fn raise(&mut self, turn: &mut TurnResult) {
         turn.raised.clone_from(&self.run.raised);
         let (next, _) = step(&self.run, &RunEvent::Ended(turn), &self.limits, self.world.now());

@@ -1,5 +1,5 @@
-//! One turn: the command gets its prompt and works (`hearing`); what became of it is measured, claimed,
-//! told, and moves the run on.
+//! One turn: the command receives its prompt and works (`process_output`). The result of the turn is measured, claimed,
+//! and reported, and decides the next step of the run.
 
 use std::path::PathBuf;
 

@@ -104,7 +104,7 @@ pub(super) fn explain(command: &BreakerCommand<'_>, console: &mut Console<'_>, k
     code
 }
 
-/// Prints each breaker when it is first seen and when its state changes, until nobody reads.
+/// Prints each breaker when it is first seen and when its state changes, until standard output is closed.
 pub(super) fn watch(
     command: &BreakerCommand<'_>,
     console: &mut Console<'_>,

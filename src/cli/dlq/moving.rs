@@ -1,4 +1,4 @@
-//! Tasks that are moved by somebody's word: put back to work, given up, done.
+//! Tasks that a user or an agent moves by a command: requeued, abandoned, or resolved.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use policyd_app::tasks::{ReviewedTasks, Stores};
 use policyd_evaluation::dead_letter::cause;
 use policyd_state::dead_letter::{Hints, Task, TaskClaim, TaskEvent, TaskQueue};
 
-/// Puts a task back to work. With something learned the review decides; else it is somebody's word.
+/// Requeues a task. With a new hint, such as another approach, the review decides. Without one, the command decides.
 pub(super) fn retry(stores: &Stores<'_>, console: &mut Console<'_>, arguments: &DlqRetry) -> u8 {
     let (id, lists) = (&arguments.task, stores.queues.peek());
     let Some(task) = lists.find(id) else { return unknown(stores, console, &lists, id) };

@@ -53,7 +53,7 @@ impl Answered {
         )
     }
 
-    /// What the user is told.
+    /// Returns the message that the user sees, or an empty string.
     fn notice(&self) -> String {
         self.text("systemMessage")
     }

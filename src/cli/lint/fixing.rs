@@ -65,7 +65,7 @@ pub(super) fn run(
         refused.extend(unwritten.into_iter().map(|it| it.source.name.clone()));
         let mut after = look();
         let worse = made_worse(before, &after);
-        // An error stands in the file that was made worse, or in another one of its pack.
+        // A fix can cause the new error in its own file, or in another file of the pack.
         let broken = |it: &Change| worse.contains_key(it.source.name.as_str());
         let nowhere = !worse.is_empty() && !written.iter().any(broken);
         let (bad, good): (Vec<Change>, Vec<Change>) =
@@ -90,7 +90,7 @@ pub(super) fn run(
     Done::Again(current.unwrap_or_else(look))
 }
 
-/// Why there is no difference to show.
+/// Explains why `--diff` prints nothing.
 fn nothing_to_show(review: &LintReview, all: bool) -> String {
     let fixes = review.findings.iter().filter(|it| it.fix.is_some()).count();
     match (review.findings.len(), fixes) {
@@ -102,8 +102,8 @@ fn nothing_to_show(review: &LintReview, all: bool) -> String {
     }
 }
 
-/// Files with more errors than before, and those that are new: an error that stood behind one that was mended
-/// makes nothing worse.
+/// Returns the files with more errors than before, and their new errors. A fixed error can reveal another one, so only
+/// the number of errors counts.
 fn made_worse<'r>(before: &LintReview, after: &'r LintReview) -> BTreeMap<&'r str, Vec<&'r str>> {
     let errors = |review: &'_ LintReview| {
         let errors = review.findings.iter().filter(|it| it.level == Level::Error);

@@ -1,4 +1,4 @@
-//! What `policyd signal` prints: for people, and one JSON object a line for programs.
+//! Output of `policyd signal`: human-readable lines, or one JSON object per line.
 
 use serde_json::{Map, Value, json};
 
