@@ -8,10 +8,10 @@ use super::table::{KnownNames, Member};
 use super::types::Type;
 use policyd_yaml::suggest;
 
-/// A name that could stand there.
+/// A name that completes an expression.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Candidate {
-    /// It, with its parameters where it is called: `kind(text)`.
+    /// The name, with its parameters if it is a function: `kind(text)`.
     pub name: String,
     /// Type of its value.
     pub result: Type,
@@ -19,9 +19,9 @@ pub struct Candidate {
     pub doc: &'static str,
 }
 
-/// The names that an expression lacks: for each unknown one those that begin like it, else all that
-/// could stand there, the nearest first; for one that ends too early what could follow. Nothing
-/// where it is complete.
+/// Returns the names that complete an expression. For an unknown name: the names with the same prefix, else all names
+/// that are valid at its position, the most similar first. For an incomplete expression: the names that can follow.
+/// Empty for a complete expression.
 #[must_use]
 pub fn candidates(text: &str, names: &dyn KnownNames) -> Vec<Candidate> {
     if text.trim().is_empty() {

@@ -266,7 +266,7 @@ fn character(rest: &str) -> Option<(TokenKind, usize)> {
         .then(|| (TokenKind::Character, 2 + inside.len_utf8()))
 }
 
-/// A text in backticks: nothing is escaped in it but `\${`, and two backticks stand for one.
+/// Reads a text in backticks. Its only escapes are `\${`, and two backticks for one backtick.
 fn verbatim(rest: &str) -> Option<(TokenKind, usize)> {
     let (mut value, mut at) = (String::new(), 1);
     for first in ["\r\n", "\r", "\n"] {

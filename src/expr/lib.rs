@@ -127,8 +127,8 @@ pub struct Evaluator<H: Handle> {
     /// Rhai, built for the first expression that needs it.
     engine: LazyCell<Engine>,
     globals: Globals<H>,
-    /// Conditions are evaluated for the plan and again for the decision. By the length of their text: many begin
-    /// alike, and few are equally long.
+    /// Parsed expressions, since conditions are evaluated for the plan and again for the decision. The key is the
+    /// length of the text: many expressions share a prefix, and few have the same length.
     cache: BTreeMap<usize, Vec<CachedEvaluation>>,
     /// Number of the context. Values of another context are not used.
     turn: u64,

@@ -26,8 +26,8 @@ pub struct TextPatternSource {
 }
 
 impl TextPatternSource {
-    /// Words in small letters of which every text that the set matches holds one; none, where that cannot be
-    /// told.
+    /// Returns lowercase words. Every text that the set matches contains at least one of them. Empty if such words are
+    /// unknown.
     #[must_use]
     pub fn words(&self) -> Vec<String> {
         let longest = |phrase: &String| {
@@ -46,7 +46,7 @@ impl TextPatternSource {
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(from = "Encoded", into = "Encoded")]
 pub struct StoredPattern {
-    /// Its words, one per line; empty where they cannot be told.
+    /// Lowercase words of the set, one per line. Empty if they are unknown.
     words: OnceLock<String>,
     source: Lazy<TextPatternSource>,
 }
@@ -165,7 +165,7 @@ impl TextPattern {
             return None;
         }
         let prepared = self.prepared.get_or_init(|| PreparedPattern::new(self.kept.source()));
-        // What cannot stand in the text as a whole is not looked for in its sentences.
+        // A phrase or regex that cannot match the whole text is not searched in its sentences.
         let phrases = prepared.phrases.iter().filter(|it| text.may_hold_phrase(it));
         let may_hold = |literal: &str| text.may_hold(literal);
         let regexes = prepared.regexes.iter();

@@ -19,7 +19,7 @@ pub struct Prose {
     found: RefCell<Vec<(String, Option<Range<usize>>)>>,
 }
 
-/// Where a sentence and its words stand in the text.
+/// Byte ranges of a sentence and of its words in the text.
 #[derive(Debug)]
 struct Ranges {
     sentence: Range<usize>,
@@ -91,13 +91,13 @@ impl Prose {
         &self.text
     }
 
-    /// Whether these bytes may stand in it, in any ASCII case: a quick look.
+    /// Returns whether the text might contain these bytes, in any ASCII case. A fast filter: `true` can be wrong.
     #[must_use]
     pub fn may_hold(&self, bytes: &str) -> bool {
         self.pairs.get_or_init(|| BigramFilter::from_text(&self.text)).may_hold(bytes)
     }
 
-    /// Whether one of these words in small letters, one per line, may stand in it in any case.
+    /// Returns whether the text might contain one of these lowercase words (one per line), in any case.
     #[must_use]
     pub fn may_hold_one(&self, words: &str) -> bool {
         let may_hold = |word: &str| {
@@ -106,7 +106,7 @@ impl Prose {
         folds_into_ascii(&self.text) || listed(words).any(may_hold)
     }
 
-    /// Whether a phrase may stand in one of its sentences: a quick look.
+    /// Returns whether a sentence of the text might contain a phrase. A fast filter: `true` can be wrong.
     #[must_use]
     pub fn may_hold_phrase(&self, phrase: &Phrase) -> bool {
         // Beyond ASCII, letters fold in ways that bytes do not tell.
@@ -149,7 +149,7 @@ impl<'t> Sentence<'t> {
         self.whole.get(self.ranges.sentence.clone()).unwrap_or_default()
     }
 
-    /// Whether the words of a phrase stand in it one after the other, in any case.
+    /// Returns whether the sentence contains the words of a phrase in sequence, in any case.
     #[must_use]
     pub fn has_phrase(&self, phrase: &Phrase) -> bool {
         let Phrase { words, marks } = phrase;
@@ -199,15 +199,15 @@ pub fn is_question(sentence: &str) -> bool {
     sentence.trim_end().trim_end_matches([')', '"', '*', '_', '”']).ends_with('?')
 }
 
-/// Quotes that stand around somebody's words: the opening and the closing one.
+/// Quotation marks around quoted text: the opening and the closing mark.
 const QUOTES: [(char, char); 5] = [('`', '`'), ('"', '"'), ('“', '”'), ('«', '»'), ('\'', '\'')];
 /// Letter in place of each byte of a code span.
 const BLANK: char = 'x';
-/// Longest quote within one line, in bytes; what is longer is no quote but a stray sign.
+/// Maximum length of a quote within one line, in bytes. A longer span is not a quote: its opening mark is stray.
 const QUOTE_BYTES_MAX: usize = 400;
 
-/// What somebody says in their own words: fenced blocks and quoted lines left out, `…` in place of
-/// code and of what is quoted within a line. Apostrophes are plain.
+/// Returns the author's own words: without fenced blocks and quoted lines, with `…` instead of code and quotes within a
+/// line. Apostrophes are ASCII.
 #[must_use]
 pub fn own_words(text: &str) -> String {
     let (mut own, mut fence) = (String::with_capacity(text.len()), None);
@@ -226,13 +226,13 @@ pub fn own_words(text: &str) -> String {
     own
 }
 
-/// A line with `…` in place of what stands in quotes.
+/// Appends a line, with `…` instead of each quote.
 fn unquoted(line: &str, own: &mut String) {
     let (mut rest, mut before) = (line, ' ');
     while let Some(c) = rest.chars().next() {
         let after = rest.get(c.len_utf8()..).unwrap_or_default();
         let opening = QUOTES.iter().find(|(open, _)| *open == c);
-        // An apostrophe stands behind a letter, an opening quote does not.
+        // An apostrophe follows a letter, an opening quote does not.
         let quote = opening.filter(|_| !before.is_alphanumeric()).and_then(|(_, close)| {
             let end = after.char_indices().find(|(at, it)| it == close && closes(after, *at, *it));
             end.map(|(at, _)| at + close.len_utf8()).filter(|it| *it <= QUOTE_BYTES_MAX)
@@ -257,7 +257,7 @@ fn closes(text: &str, at: usize, quote: char) -> bool {
     quote != '\'' || !next.is_some_and(char::is_alphanumeric)
 }
 
-/// Where a part of a text stands in it.
+/// Returns the byte range of a part of a text.
 fn range(whole: &str, part: &str) -> Range<usize> {
     let start = part.as_ptr().addr().saturating_sub(whole.as_ptr().addr());
     start..start.saturating_add(part.len())

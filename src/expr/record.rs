@@ -14,14 +14,14 @@ use super::types::{NameClass, Type, Unit};
 pub struct Shape {
     /// Its name: `task`.
     pub name: String,
-    /// Its fields.
+    /// Fields that expressions can read.
     pub fields: Vec<Field>,
 }
 
 /// A field of a record.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Field {
-    /// Its name.
+    /// Name in expressions: the part after the dot in `task.attempts`.
     pub name: String,
     /// Type of its value: a boolean, a number, a decimal, a text, or a list of texts.
     pub result: Type,
@@ -39,7 +39,7 @@ pub struct Field {
     pub ids: Option<NameClass>,
 }
 
-/// The least and the greatest number that a field can have; `None` if there is no such limit.
+/// The least and the greatest number that a field can have. `None`: not limited.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limits {
     /// The least number.
@@ -65,7 +65,7 @@ impl Limits {
         self.min.zip(self.max).is_some_and(|(min, max)| min > max)
     }
 
-    /// Formats the limits, such as `from 0 to 1`; `None` if there are none.
+    /// Formats the limits, such as `from 0 to 1`. `None` without a limit.
     #[must_use]
     pub fn text(self) -> Option<String> {
         match (self.min, self.max) {

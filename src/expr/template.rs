@@ -1,4 +1,4 @@
-//! Templates: text with `${expression}` holes. `$${` stands for a literal `${`.
+//! Templates: text with `${expression}` placeholders. `$${` is an escaped `${`.
 
 use super::Evaluator;
 use super::table::Handle;

@@ -156,7 +156,7 @@ pub struct NameClass {
 pub enum Evidence {
     /// Neither: modes, limits, settings.
     Neutral,
-    /// Somebody's words. A blocker does not block on these alone.
+    /// Prose of the agent or the user. A blocker does not block on prose alone.
     Words,
     /// A command, a file, a todo, a probe: something that happened.
     Structure,

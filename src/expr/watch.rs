@@ -1,7 +1,7 @@
-//! What expressions came to while somebody watched: for coverage of rules by cases.
+//! Records the values of expressions, to measure which rules the cases cover.
 //!
-//! A text of a policy is known by its address, which is its own as long as the policy is there; so
-//! the same words in two rules are two texts, and no rule has to tell who it is.
+//! A text of a policy is identified by its address, which is unique while the policy is loaded. So equal texts in two
+//! rules are two texts, and rules need no identifier here.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -27,7 +27,7 @@ impl Ways {
     }
 }
 
-/// Who watches, where somebody does.
+/// The recorder of expression values. `None` unless coverage is measured.
 pub type Watching<'w> = Option<&'w Rc<CoverageRecorder>>;
 
 /// Takes note of every expression that is evaluated and of every template that is rendered.
@@ -86,7 +86,7 @@ impl CoverageRecorder {
         self.rendered.borrow_mut().insert(address(template));
     }
 
-    /// Takes in what another one saw.
+    /// Adds the recorded values of another recorder.
     pub fn absorb(&self, other: &Self) {
         let mut parts = self.parts.borrow_mut();
         for (key, ways) in other.parts.borrow().iter() {

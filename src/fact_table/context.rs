@@ -51,7 +51,7 @@ pub struct Context {
     pub project: PathBuf,
     /// What the disk shows of the project. `None` if the rules do not read it.
     pub project_view: Option<ProjectView>,
-    /// Branches that everybody builds on.
+    /// Shared branches, such as `main`.
     pub main_branches: Vec<String>,
     /// The forge that the project's remote is on, empty where none of the known ones is.
     pub forge: String,
@@ -199,7 +199,7 @@ pub struct Readings {
 /// An excuse that was found in the agent's last text.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Excuse {
-    /// Its name.
+    /// Name of the entry of `rationalizations.yaml`.
     pub name: String,
     /// The family it belongs to.
     pub family: String,
@@ -216,7 +216,7 @@ pub struct Excuse {
 /// The consideration that is being judged, as its checker sees it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RuleFacts {
-    /// Its id.
+    /// Id of the check.
     pub id: String,
     /// Significant words of its question.
     pub keywords: Vec<String>,
@@ -242,7 +242,7 @@ pub struct OutcomeFacts {
     pub warned: i64,
     /// Number of this block in its episode.
     pub block: i64,
-    /// Blocks at which the agent is let go.
+    /// Number of blocks after which the agent is released.
     pub max_blocks: i64,
     /// Blocks that remain.
     pub remaining: i64,
@@ -250,7 +250,7 @@ pub struct OutcomeFacts {
     pub idle_remaining: i64,
     /// The agent's last message, quoted, or empty.
     pub explanation: String,
-    /// Why the agent was let go, or empty.
+    /// Why the agent was released, or empty.
     pub release: String,
     /// Ids of the unsatisfied blockers.
     pub failed_ids: Vec<String>,
@@ -333,7 +333,7 @@ pub enum ContextPart {
     Tools,
     /// `commands`
     Commands,
-    /// One command; `None` where there is none, so that no expression needs a guard.
+    /// One command. `None` if no such command ran: its members are then empty, not errors.
     Command(Option<Rc<ShellCommand>>),
     /// All commands of one kind; `None` where none ran.
     CommandKind(Option<Rc<KindFacts>>),

@@ -310,7 +310,7 @@ fn base_name(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
-/// Whether a file's name stands in a text and is not the end or beginning of another name.
+/// Returns whether a text contains a file name that is not a part of a longer name.
 fn names_file(text: &str, name: &str) -> bool {
     let part = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() || matches!(c, '_' | '-'));
     !name.is_empty()

@@ -294,8 +294,8 @@ fn at_path<T>(
     })?
 }
 
-/// Values at a path such as `a.b[].c`, `a[0].c` or `[head=main].ci`; the empty path is the whole
-/// answer, and a path that is none of these leads nowhere.
+/// Returns the values at a path such as `a.b[].c`, `a[0].c` or `[head=main].ci`. The empty path selects the whole
+/// answer. An invalid path selects nothing.
 fn values<'v>(root: &'v Value, path: &str) -> Vec<&'v Value> {
     let mut found = vec![root];
     let mut rest = path;

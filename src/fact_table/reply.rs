@@ -60,10 +60,10 @@ fn object(text: &str) -> Option<Value> {
     })
 }
 
-/// What a reply says of a question: `satisfied`, `unsatisfied`, or `unknown`. A verdict stands at
-/// the beginning of a line, in capitals or with a colon behind it; no other word decides, so that
-/// "no issues" or "nothing failed" in an explanation means nothing (amplihack took the word `no`
-/// anywhere for a refusal). One that takes itself back (`Satisfied: no, …`) is none.
+/// Returns the verdict of a judge's reply: `satisfied`, `unsatisfied`, or `unknown`. A verdict begins a line. It is in
+/// capitals, or a colon or nothing follows it. No other word decides, so that "no issues" or "nothing failed" in an
+/// explanation does not count (amplihack counts the word `no` anywhere as a refusal). A verdict that takes itself back
+/// (`Satisfied: no, …`) does not count.
 #[must_use]
 pub fn verdict(reply: &Value) -> &'static str {
     match reply {

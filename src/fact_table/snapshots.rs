@@ -161,7 +161,7 @@ pub struct QueueSnapshot {
 #[serde(default)]
 #[schemars(extend("required" = ["pending", "drifts", "awaiting_human"]))]
 pub struct SignalSnapshot {
-    /// Names of those that nobody consumed, the oldest first; one that is there twice is named twice.
+    /// Names of the pending signals, oldest first. A name is repeated for each pending signal.
     pub pending: Vec<String>,
     /// Drifts since the context was last cleared.
     pub drifts: usize,
