@@ -27,8 +27,8 @@ pub struct OrganizationLayer {
 }
 
 impl OrganizationLayer {
-    /// Loads the organization's pack; `None` if there is none, or if it is not used. Until it is repaired, each event
-    /// reports why it is not used, and `on_error: block` of the organization's settings blocks tool calls.
+    /// Loads the organization's pack. `None` if it does not exist, or if it is not used. Until it is repaired, each
+    /// event reports why it is not used, and `on_error: block` of the organization's settings blocks tool calls.
     pub fn load(
         world: &dyn World,
         request: &Request<'_>,

@@ -170,7 +170,7 @@ pub(super) fn unlogged(own: &Path) -> String {
     )
 }
 
-/// Where excuses are kept that an agent gave, below the root of the project (seed 003).
+/// Log of the agent's rationalizations in the state directory. The path is that of loki-mode.
 pub(crate) const EXCUSES_LOG: &str = "memory/episodic/rationalizations.jsonl";
 
 /// Records the rationalizations that were found, with the decision.

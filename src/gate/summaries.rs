@@ -23,7 +23,7 @@ pub struct SummaryDraft<'d> {
     /// Why it was made.
     pub reason: &'d str,
     pub at: Timestamp,
-    /// When it was told to a context, if it was.
+    /// When a context received the summary. `None` if no context received it.
     pub told: Option<Timestamp>,
 }
 

@@ -100,7 +100,7 @@ pub struct JsonExtent {
     open_brackets: usize,
     in_text: bool,
     is_escaped: bool,
-    /// Whether the value is no object or array, so that only the end of the input ends it.
+    /// Whether the value is a scalar, so that only the end of the input ends it.
     is_other: bool,
 }
 

@@ -25,7 +25,7 @@ pub struct Site<'a> {
     pub node: &'a Node,
     /// Where it begins in the decoded text of the scalar.
     pub start: usize,
-    /// Its text.
+    /// Text of the expression, without YAML quotes and escapes.
     pub text: &'a str,
     /// Its parts, where it can be read.
     pub term: Option<Arc<Expr>>,

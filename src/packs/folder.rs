@@ -76,8 +76,8 @@ fn has_scheme(path: &Path) -> bool {
     path.to_str().is_some_and(policy::remote::has)
 }
 
-/// Policy files in folders of a pack's folder, where nobody reads them: cases are no policies, and what has a
-/// manifest is a pack of its own.
+/// Returns the policy files in subdirectories of a pack, which policyd does not load. The directory of cases is not
+/// searched, and neither is a directory with a manifest, which is a separate pack.
 pub fn unread(world: &dyn World, folder: &Path, names: &[String]) -> Vec<String> {
     let is_other = |it: &&String| {
         !is_yaml(it) && !it.starts_with('.') && !it.eq_ignore_ascii_case(CASES_FOLDER)
@@ -88,7 +88,8 @@ pub fn unread(world: &dyn World, folder: &Path, names: &[String]) -> Vec<String>
     for below in below.filter(|it| enclosure.admits(world, it)) {
         let inside = world.list(&below).unwrap_or_default();
         if !inside.iter().any(|it| it == MANIFEST) {
-            // Other YAML is somebody else's, but for cases in a folder that is nearly theirs, and for rules.
+            // Other YAML belongs to other programs. Exceptions: the name of a policy file, a list of rules, and cases
+            // in `test/` (the correct name is `tests/`).
             let cases = below.file_name().is_some_and(|it| it == "test");
             let named = |it: &String| shapes::FILES.iter().any(|file| file.file == *it);
             let own = |it: &&String| {
@@ -101,7 +102,7 @@ pub fn unread(world: &dyn World, folder: &Path, names: &[String]) -> Vec<String>
     found
 }
 
-/// Whether a file is a list of what looks like rules: an id, and what no list of somebody else has beside it.
+/// Returns whether a file looks like a list of rules: its entries have an id, and a key that only rules have.
 fn holds_rules(world: &dyn World, file: &Path) -> bool {
     const OF_RULES: [&str; 4] = ["  decision:", "  satisfied:", "  severity:", "  commands:"];
     let text = world.read(file, limits::POLICY_FILE_BYTES_MAX).and_then(text).unwrap_or_default();
@@ -109,7 +110,7 @@ fn holds_rules(world: &dyn World, file: &Path) -> bool {
     begins("- id:") && OF_RULES.iter().any(|it| begins(it))
 }
 
-/// Whether a folder holds a policy file; an empty one is no pack.
+/// Returns whether a directory contains a policy file. An empty directory is not a pack.
 pub fn holds_policies(world: &dyn World, folder: &Path) -> bool {
     world.list(folder).is_ok_and(|names| names.iter().any(|it| is_yaml(it)))
 }

@@ -164,7 +164,7 @@ pub fn at(world: &dyn World, folder: Option<&str>) -> Found {
 /// A pack that lies nearer than the one that is used, and is not trusted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UntrustedPack {
-    /// Its folder.
+    /// Directory of the pack.
     pub folder: PathBuf,
     pub reason: UntrustedReason,
 }

@@ -27,7 +27,7 @@ pub(super) fn compiled_file() -> PathBuf {
     administrator::directory().join("policies.pack")
 }
 
-/// Finds the organization's pack; `None` if there is none.
+/// Finds the organization's pack. `None` if it does not exist.
 ///
 /// # Errors
 /// The pack exists and is ignored: a user other than root could change it, or it cannot be read.

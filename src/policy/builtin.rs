@@ -16,7 +16,7 @@ pub const NAME: &str = "builtin";
 pub struct File {
     /// Its name in the folder of a pack.
     pub name: &'static str,
-    /// Its text.
+    /// Content of the file.
     pub text: &'static str,
     /// What its text was parsed into when the program was built.
     tree: &'static [u8],

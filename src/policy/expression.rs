@@ -34,7 +34,7 @@ pub struct Expression {
     pub uses: Lazy<Vec<String>>,
     /// Whether the expression reads prose only. A blocker must not block on prose.
     pub words_only: bool,
-    /// Its tree.
+    /// Parsed form of the expression.
     pub compiled: CompiledExpression,
 }
 

@@ -27,7 +27,7 @@ const FEW: Kind = Kind::Int { min: 1, max: 100 };
 /// What a failure was found to be.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Classified {
-    /// The class that matched, or the default class.
+    /// The class that matched, else the class for unrecognized failures.
     pub class: Class,
     /// What another program calls it; the id of the class, where none was asked for.
     pub label: String,

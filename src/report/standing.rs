@@ -16,7 +16,7 @@ const COLUMNS: u64 = 10;
 pub struct RunStatusLine<'a> {
     /// The run, as it was when the turn at work began.
     pub run: &'a Run,
-    /// Its limits.
+    /// Limits of the run.
     pub limits: &'a RunLimits,
     /// What the turn at work used so far.
     pub spent: Spend,

@@ -372,7 +372,7 @@ impl<'a> BreakerStore<'a> {
     }
 }
 
-/// Returns whether bytes are no file of breakers.
+/// Returns whether the content of a breaker file cannot be parsed.
 fn is_damaged(bytes: &[u8]) -> bool {
     serde_json::from_slice::<BTreeMap<String, IgnoredAny>>(bytes).is_err()
 }

@@ -61,7 +61,7 @@ struct EscalationRecord {
     /// Task that the escalation is about, or empty.
     #[serde(deserialize_with = "or_default")]
     task_id: String,
-    /// Title.
+    /// Title of the task, or of the cause that several tasks share.
     #[serde(deserialize_with = "or_default")]
     title: String,
     /// Id of the trigger.

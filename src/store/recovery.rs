@@ -25,7 +25,7 @@ pub enum StateOrigin {
     File,
     /// A file of a newer format: it is read, and a commit answers `NotSaved`.
     Newer {
-        /// Its version.
+        /// Version of the file's format.
         version: u64,
     },
     /// The file was corrupt.

@@ -112,10 +112,10 @@ pub(super) struct TaskRecord {
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 struct TaskData {
-    /// Title.
+    /// One line that names the task, or empty.
     #[serde(deserialize_with = "or_default")]
     title: String,
-    /// Description.
+    /// What is to be done, or empty.
     #[serde(deserialize_with = "or_default")]
     description: String,
     /// Ids of the tasks that this one depends on.

@@ -21,7 +21,7 @@ const ANY: &str = "any";
 /// A pack that its user has looked at.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Trusted {
-    /// Its folder.
+    /// Directory of the pack.
     pub folder: String,
     /// Hash of its files, in hexadecimal digits. `None`: any content is trusted.
     pub hash: Option<String>,

@@ -1,5 +1,5 @@
-//! How humans are told that they are needed: programs and folders of `escalation.yaml`, each program
-//! through its own breaker.
+//! Notifies humans of escalations through the channels of `escalation.yaml`: programs and directories. Each program has
+//! its own breaker.
 
 use std::time::Duration;
 
@@ -31,7 +31,7 @@ pub enum ChannelError {
 }
 
 impl Stores<'_> {
-    /// Tells humans of every open escalation that is due; says what could not be told.
+    /// Notifies humans of every open escalation that is due. Returns the notifications that failed.
     pub fn remind(&self) -> Vec<String> {
         if self.policy.escalation.channels.is_empty() {
             return Vec::new();
@@ -54,7 +54,7 @@ impl Stores<'_> {
         problems
     }
 
-    /// Tells humans of one escalation through every channel.
+    /// Notifies humans of one escalation through every channel.
     fn notify(&self, it: &Escalation) -> Vec<String> {
         let mut problems = Vec::new();
         let mut told = false;

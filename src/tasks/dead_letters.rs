@@ -24,13 +24,13 @@ use policyd_yaml::time::Timestamp;
 pub struct FailureReport {
     /// The task: what is known of it so far; only its id must be there.
     pub task: Task,
-    /// What was tried and what became of it.
+    /// The attempt and its error.
     pub attempt: Attempt,
-    /// Whether it goes to the dead letters whatever the rules say.
+    /// Whether the task is dead-lettered whatever the rules decide.
     pub at_once: bool,
 }
 
-/// What became of a report.
+/// Result of a reported failure.
 #[derive(Debug, Clone, Default)]
 pub struct RecordedFailure {
     /// The task.
@@ -74,8 +74,8 @@ impl Stores<'_> {
         Ok(None)
     }
 
-    /// Takes in what was put off, all of it in one change; says what could not be. What one call has no time
-    /// for waits for the next one.
+    /// Records deferred reports, in one change of the queues. Returns what could not be recorded. Reports for which the
+    /// time of this call does not suffice wait for the next call.
     pub(super) fn take_late_in(&self) -> Vec<String> {
         let late = self.queues.late(self.now);
         if late.is_empty() {
@@ -242,7 +242,7 @@ impl Stores<'_> {
         })
     }
 
-    /// One event of one task; `None` where there is no such task.
+    /// Applies an event to a task. `None` if the task does not exist.
     pub fn act(
         &self,
         id: &str,
@@ -277,7 +277,7 @@ impl Stores<'_> {
         let (Ok(asked), true) = (self.escalations.all(), lists.unreadable.is_empty()) else {
             return;
         };
-        // A question about all that failed alike is open as long as one of them waits for it.
+        // A question about all tasks with the same cause stays open as long as one of the tasks waits for it.
         let is_shared = |it: &Escalation| {
             let mut triggers = self.policy.escalation.triggers.iter();
             it.task_id.is_empty() && triggers.any(|of| of.for_each_cause && of.id == it.trigger)
@@ -297,7 +297,7 @@ impl Stores<'_> {
         }
     }
 
-    /// Writes down what was learned about a task; `None` where there is no such task.
+    /// Records new hints about a task. `None` if the task does not exist.
     pub fn learn(&self, id: &str, hinted: &Task) -> Result<Option<Task>, WorldError> {
         self.queues.change(self.now, |lists| {
             let change = TaskChange::learned(&masked_task(hinted));
@@ -328,7 +328,7 @@ pub(super) fn not_asked(task: &Task, error: &WorldError) -> String {
     format!("`{}` needs a human, who could not be asked: {error}; the next review asks", task.id)
 }
 
-/// The same report without the secrets that somebody's words may hold.
+/// Returns a report with secrets masked in the texts of users and agents.
 fn masked(report: &FailureReport) -> FailureReport {
     let plain = |text: &str| mask(text).0.into_owned();
     let (attempt, at_once) = (&report.attempt, report.at_once);

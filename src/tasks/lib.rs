@@ -130,7 +130,7 @@ impl<'a> Stores<'a> {
         Some(waiting(&self.policy.dead_letter, queue.0, queue.1, escalations, self.now))
     }
 
-    /// Id and title of what the agent works on: `queue/current-task.json` (seed 003).
+    /// Returns id and title of the task that the agent works on, from loki-mode's `queue/current-task.json`.
     pub fn current_task(&self) -> (String, String) {
         let path = self.own.join("queue/current-task.json");
         let bytes = self.world.read(&path, policyd_base::limits::POLICY_FILE_BYTES_MAX);

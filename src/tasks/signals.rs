@@ -1,5 +1,5 @@
-//! What signals do to tasks and to humans: a review that is asked for stops its task, an answer lets
-//! it go on, one that nobody gives sends it to the dead letters.
+//! Effects of signals on tasks: a requested review holds its task, an answer resumes the task, and a missing answer
+//! dead-letters the task.
 
 use serde_json::{Map, Value, json};
 
@@ -14,7 +14,7 @@ use policyd_store::escalations::EscalationSubject;
 use policyd_store::signals::{Draft, Processed, SignalFollowUp, StoredSignal};
 use policyd_world::WorldError;
 
-/// What became of a signal that was created.
+/// Result of creating a signal.
 #[derive(Debug, Clone)]
 pub struct Emitted<'a> {
     /// The signal.
@@ -49,7 +49,7 @@ impl<'a> Stores<'a> {
         if asks { self.hold(draft, id).into_iter().collect() } else { Vec::new() }
     }
 
-    /// What follows from a drift that was just written down.
+    /// Applies the rules about drifts to a new drift.
     fn drifted(&self, draft: &Draft, emitted: &mut Emitted<'a>) -> Result<(), WorldError> {
         let drifts = self.signals.drifts(self.now);
         let task = draft.fields.get("task_id");
@@ -78,7 +78,7 @@ impl<'a> Stores<'a> {
             let about = draft.fields.get("task_id").and_then(Value::as_str).unwrap_or_default();
             let severity = draft.fields.get("severity").and_then(Value::as_str).unwrap_or("medium");
             match self.ask("drift", about, &reason, severity, rule.pause_task) {
-                // It waits for a question that somebody can answer.
+                // The task waits for this escalation, which a human can answer.
                 Ok(asked) if rule.pause_task => {
                     emitted.problems.extend(self.hold(draft, &asked.id));
                 }
@@ -209,7 +209,7 @@ impl<'a> Stores<'a> {
         Ok(())
     }
 
-    /// What the agent is to be told of pending signals.
+    /// Returns the messages about pending signals that the agent receives.
     pub fn signal_texts(&self) -> Vec<String> {
         let view = self.signals.view(self.now);
         let mut said = Vec::new();

@@ -1,6 +1,5 @@
-//! When a signal is created by itself: the triggers of `signals.yaml`, over what is known of a run of an
-//! agent. Hooks, `policyd run` and `policyd signal check` all go through here, so that all of them read
-//! alike what a trigger speaks of.
+//! Triggers of `signals.yaml`, which create signals from the facts about a run of an agent. Hooks, `policyd run` and
+//! `policyd signal check` use this module, so that all of them evaluate triggers over the same facts.
 
 use serde_json::{Map, Value};
 
@@ -27,8 +26,8 @@ impl Stores<'_> {
             .with("drift_count", i64::try_from(drifts).unwrap_or(i64::MAX))
     }
 
-    /// Creates the signal of a trigger that holds, unless one waits already; does what follows from it.
-    /// What could not be done because of it stands beside it.
+    /// Creates the signal of a trigger whose condition is true, unless a signal of this name is pending, and holds its
+    /// task if a human must answer. Returns the signal, and the problems with its effects.
     pub fn raise(
         &self,
         due: &Due<'_>,

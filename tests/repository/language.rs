@@ -59,6 +59,7 @@ const ALLOWED: &[(&str, &str)] = &[
     ("`src/lint/catalogue.rs`", "the name of a file"),
     ("`status: cancelled`", "a value that Gemini CLI writes"),
     ("cancelled", "a value that clients and code hosts write"),
+    ("mended", "a key of logged inputs"),
 ];
 /// Words in a sentence of a document at most.
 const SENTENCE_WORDS_MAX: usize = 30;

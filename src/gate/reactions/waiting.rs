@@ -141,7 +141,7 @@ impl ReactionRunner<'_> {
         said
     }
 
-    /// Formats a message about waiting items; `None` if there are none.
+    /// Formats a message about waiting items. `None` for an empty list.
     fn format_message(&self, id: &str, lines: Vec<String>) -> Option<String> {
         if lines.is_empty() {
             return None;

@@ -202,9 +202,9 @@ pub struct Task {
     pub attempts: Vec<Attempt>,
     /// Planned recovery (loki-mode: `recovery_strategy`).
     pub strategy: String,
-    /// Title.
+    /// One line that names the task, or empty.
     pub title: String,
-    /// Description.
+    /// What is to be done, or empty.
     pub description: String,
     /// Ids of the tasks that this one depends on.
     pub dependencies: Vec<String>,
