@@ -1,6 +1,5 @@
-//! Language: house words and shapes of the texts that a reader sees. Existing violations are listed in
-//! `language_baseline.txt`; a count may only shrink. `POLICYD_REGEN=1 cargo test --test repository language` updates it.
-use std::collections::{BTreeMap, BTreeSet};
+//! Language: house words and shapes of the texts that a reader sees.
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -75,9 +74,6 @@ struct Hit {
     word: &'static str,
     text: String,
 }
-
-/// Number of hits by file and word.
-pub(super) type Counts = BTreeMap<(String, String), usize>;
 
 pub(super) fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -219,60 +215,18 @@ fn violations(list: &WordList) -> BTreeMap<String, Vec<Hit>> {
     found
 }
 
-fn counts(found: &BTreeMap<String, Vec<Hit>>) -> Counts {
-    let mut counts = Counts::new();
-    for (path, hit) in found.iter().flat_map(|(path, hits)| hits.iter().map(move |it| (path, it))) {
-        *counts.entry((path.clone(), hit.word.to_owned())).or_default() += 1;
-    }
-    counts
-}
-
-pub(super) fn parse_baseline(text: &str) -> Counts {
-    let rows = text.lines().map(|it| it.split(' ').collect::<Vec<_>>());
-    rows.map(|it| ((it[0].to_owned(), it[1].to_owned()), it[2].parse().unwrap())).collect()
-}
-
-/// Files and words whose count differs from the baseline: more hits, or a stale line.
-pub(super) fn differences(
-    found: &Counts,
-    baseline: &Counts,
-) -> Vec<(String, String, usize, usize)> {
-    let keys: BTreeSet<_> = found.keys().chain(baseline.keys()).collect();
-    let count = |counts: &Counts, key| counts.get(key).copied().unwrap_or(0);
-    let rows = keys.into_iter().map(|key| (key, count(found, key), count(baseline, key)));
-    rows.filter(|(_, now, before)| now != before)
-        .map(|((path, word), now, before)| (path.clone(), word.clone(), now, before))
-        .collect()
-}
-
 #[test]
 fn texts_follow_the_house_language() {
     let list = WordList::new();
     let found = violations(&list);
-    let counts = counts(&found);
-    let path = root().join("tests/repository/language_baseline.txt");
-    if std::env::var_os("POLICYD_REGEN").is_some() {
-        let rows = counts.iter().map(|((path, word), count)| format!("{path} {word} {count}\n"));
-        fs::write(&path, rows.collect::<String>()).unwrap();
-    }
-    let baseline = parse_baseline(&fs::read_to_string(&path).unwrap_or_default());
-    let mut wrong = vec![];
-    for (path, word, now, before) in differences(&counts, &baseline) {
-        if now < before {
-            wrong.push(format!("{path}: `{word}`: stale baseline: {before}, now {now}"));
-            continue;
-        }
-        let advice = list.advice(&word);
-        wrong.push(format!("{path}: `{word}`: {now}, {before} allowed; write: {advice}"));
-        let hits = found[&path].iter().filter(|it| it.word == word);
-        wrong.extend(hits.map(|it| format!("    {path}:{}: …{}…", it.line, it.text)));
-    }
-    assert!(
-        wrong.is_empty(),
-        "\n{}\n\nFix new texts. If counts shrank, update the baseline:\n  \
-         POLICYD_REGEN=1 cargo test --test repository language\n",
-        wrong.join("\n")
-    );
+    let hits = found.iter().flat_map(|(path, hits)| hits.iter().map(move |it| (path, it)));
+    let wrong: Vec<String> = hits
+        .map(|(path, it)| {
+            let (line, text, word) = (it.line, &it.text, &it.word);
+            format!("{path}:{line}: `{word}` in …{text}…; write: {}", list.advice(word))
+        })
+        .collect();
+    assert!(wrong.is_empty(), "\n{}\n", wrong.join("\n"));
 }
 
 /// Help lines of a command and of everything below it: the command, the name, the first line.
@@ -336,13 +290,6 @@ fn new_words_and_stale_lines_are_reported() {
         (4, "alike"),
     ];
     assert_eq!(words, expected);
-    let found = BTreeMap::from([("src/x.rs".to_owned(), hits)]);
-    let all = counts(&found);
-    assert_eq!(differences(&all, &all), []);
-    assert_eq!(differences(&all, &Counts::new()).len(), 6);
-    let stale = parse_baseline("src/x.rs alike 2\nsrc/y.rs mend 1\n");
-    let stale = differences(&Counts::new(), &stale);
-    assert_eq!(stale.iter().map(|it| (it.2, it.3)).collect::<Vec<_>>(), [(0, 2), (0, 1)]);
 }
 
 #[test]

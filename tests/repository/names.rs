@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::language::{Counts, differences, files, parse_baseline, root};
+use super::language::{files, root};
 
 /// Former names of types. Their successors are in the glossary of the house style, and say what the value is.
 const FORMER: &str = "Ability Answer Answered Around Ask At Bench Besides Bound Broken Carrier Circumstances \
@@ -45,6 +45,9 @@ static PUBLIC: LazyLock<Regex> = LazyLock::new(|| {
     )
     .unwrap()
 });
+
+/// Number of violations by kind and name.
+type Counts = BTreeMap<(String, String), usize>;
 
 /// Source text by path, without tests.
 fn sources() -> BTreeMap<String, String> {
@@ -142,6 +145,21 @@ fn violations(sources: &BTreeMap<String, String>) -> Counts {
         add("participle-type", name, if is_participle { count } else { 0 });
     }
     counts
+}
+
+fn parse_baseline(text: &str) -> Counts {
+    let rows = text.lines().map(|it| it.split(' ').collect::<Vec<_>>());
+    rows.map(|it| ((it[0].to_owned(), it[1].to_owned()), it[2].parse().unwrap())).collect()
+}
+
+/// Names whose count differs from the baseline: more hits, or a stale line.
+fn differences(found: &Counts, baseline: &Counts) -> Vec<(String, String, usize, usize)> {
+    let keys: BTreeSet<_> = found.keys().chain(baseline.keys()).collect();
+    let count = |counts: &Counts, key| counts.get(key).copied().unwrap_or(0);
+    let rows = keys.into_iter().map(|key| (key, count(found, key), count(baseline, key)));
+    rows.filter(|(_, now, before)| now != before)
+        .map(|((path, word), now, before)| (path.clone(), word.clone(), now, before))
+        .collect()
 }
 
 #[test]
