@@ -7,7 +7,7 @@
 use std::rc::Rc;
 
 use super::fold::push_bounded;
-use super::{Facts, KindFacts, ShellCommand};
+use super::{Commands, EditedFile, Facts, KindFacts, ShellCommand, Tools};
 use policyd_base::limits::{
     COMMANDS_KEPT_MAX, ENDED_CALLS_KEPT_MAX, FILES_KEPT_MAX, FINDINGS_KEPT_MAX, PENDING_TOOLS_MAX,
 };
@@ -56,90 +56,116 @@ impl Facts {
     }
 
     /// Maps every position. 0 still means "none".
+    ///
+    /// This function and [`add`](Self::add) name every field, so that a new one does not compile before they handle it.
     fn renumber(&mut self, moved: &dyn Fn(u64) -> u64) {
         let change = |seq: &mut u64| {
             if *seq > 0 {
                 *seq = moved(*seq);
             }
         };
-        change(&mut self.seq);
-        let prompts = self.prompts.first.iter_mut().chain(&mut self.prompts.last);
-        prompts.for_each(|it| change(&mut it.seq));
-        self.messages.last.iter_mut().for_each(|it| change(&mut it.seq));
-        change(&mut self.tools.last_seq);
-        let command = |command: &mut Rc<ShellCommand>| {
-            let command = Rc::make_mut(command);
-            change(&mut command.seq);
-            change(&mut command.result_seq);
-        };
-        self.commands.recent.iter_mut().for_each(command);
-        for kind in self.commands.by_kind.values_mut().map(Rc::make_mut) {
-            change(&mut kind.last_passed_seq);
-            change(&mut kind.last_failed_seq);
-            change(&mut kind.last_denied_seq);
-            command(&mut kind.last);
-        }
-        for file in &mut self.files {
+        let Self {
+            seq,
+            prompts,
+            messages,
+            tools,
+            commands,
+            files,
+            undone_seq: _, // Known at a stop only, after the merge.
+            findings,
+            todos,
+            compactions,
+            pending,
+            background,
+            subagents,
+            cut_off_seq,
+            stop_seq,
+            sidechain: _,
+            lines_skipped: _,
+            lines_foreign: _,
+            session_named: _,
+            tokens: _,
+            history_bytes: _,
+            branch: _,
+            branch_recorded: _,
+            folder: _,
+            permission_mode: _,
+            skills: _,
+            skills_asked: _,
+            ended: _,
+            feedback: _,
+            stop_sent_at: _,
+        } = self;
+        change(seq);
+        prompts.first.iter_mut().chain(&mut prompts.last).for_each(|it| change(&mut it.seq));
+        messages.last.iter_mut().for_each(|it| change(&mut it.seq));
+        change(&mut tools.last_seq);
+        commands.renumber(&change);
+        for file in files {
             change(&mut file.first_seq);
             change(&mut file.last_seq);
             file.edited_at.iter_mut().for_each(&change);
         }
-        self.findings.iter_mut().for_each(|it| change(&mut it.seq));
-        change(&mut self.todos.last_seq);
-        change(&mut self.compactions.last_seq);
-        self.pending.iter_mut().chain(&mut self.background).for_each(|it| change(&mut it.seq));
-        self.subagents.iter_mut().for_each(|it| change(&mut it.seq));
-        change(&mut self.cut_off_seq);
-        change(&mut self.stop_seq);
+        findings.iter_mut().for_each(|it| change(&mut it.seq));
+        change(&mut todos.last_seq);
+        change(&mut compactions.last_seq);
+        pending.iter_mut().chain(background).for_each(|it| change(&mut it.seq));
+        subagents.iter_mut().for_each(|it| change(&mut it.seq));
+        change(cut_off_seq);
+        change(stop_seq);
     }
 
     /// Adds facts whose positions are already mapped.
     fn add(&mut self, part: Self) {
-        self.seq = self.seq.max(part.seq);
-        self.lines_skipped = self.lines_skipped.saturating_add(part.lines_skipped);
-        self.lines_foreign = self.lines_foreign.saturating_add(part.lines_foreign);
-        self.tools.total = self.tools.total.saturating_add(part.tools.total);
-        self.tools.failed = self.tools.failed.saturating_add(part.tools.failed);
-        self.tools.denied = self.tools.denied.saturating_add(part.tools.denied);
-        for (name, count) in part.tools.by_name {
-            *self.tools.by_name.entry(name).or_default() += count;
-        }
-        if part.tools.last_seq > self.tools.last_seq {
-            self.tools.last_seq = part.tools.last_seq;
-            self.tools.last_name = part.tools.last_name;
-        }
-        self.commands.total = self.commands.total.saturating_add(part.commands.total);
-        self.commands.recent.extend(part.commands.recent);
-        for (name, kind) in part.commands.by_kind {
-            match self.commands.by_kind.get_mut(&name) {
-                Some(own) => add_kind(Rc::make_mut(own), &kind),
-                None => {
-                    self.commands.by_kind.insert(name, kind);
-                }
-            }
-        }
-        for file in part.files {
+        let Self {
+            seq,
+            lines_skipped,
+            lines_foreign,
+            tools,
+            commands,
+            files,
+            findings,
+            skills,
+            pending,
+            background,
+            ended,
+            // The agent's own.
+            sidechain: _,
+            session_named: _,
+            prompts: _,
+            messages: _,
+            undone_seq: _,
+            todos: _,
+            tokens: _,
+            history_bytes: _,
+            compactions: _,
+            branch: _,
+            branch_recorded: _,
+            folder: _,
+            permission_mode: _,
+            skills_asked: _,
+            subagents: _,
+            cut_off_seq: _,
+            feedback: _,
+            stop_seq: _,
+            stop_sent_at: _,
+        } = part;
+        self.seq = self.seq.max(seq);
+        self.lines_skipped = self.lines_skipped.saturating_add(lines_skipped);
+        self.lines_foreign = self.lines_foreign.saturating_add(lines_foreign);
+        self.tools.add(tools);
+        self.commands.add(commands);
+        for file in files {
             match self.files.iter_mut().find(|it| it.path == file.path) {
-                Some(own) => {
-                    own.edits = own.edits.saturating_add(file.edits);
-                    own.written = own.written.saturating_add(file.written);
-                    own.first_seq = own.first_seq.min(file.first_seq);
-                    own.edited_at.extend(file.edited_at);
-                    own.edited_at.sort_unstable();
-                    own.open_changes.extend(file.open_changes);
-                    if file.last_seq > own.last_seq {
-                        own.last_seq = file.last_seq;
-                        own.tool = file.tool;
-                    }
-                }
+                Some(own) => own.add(file),
                 None => self.files.push(file),
             }
         }
-        self.findings.extend(part.findings);
-        self.skills.extend(part.skills);
-        self.pending.extend(part.pending);
-        self.background.extend(part.background);
-        for hash in part.ended {
+        self.findings.extend(findings);
+        self.skills.extend(skills);
+        self.pending.extend(pending);
+        self.background.extend(background);
+        for hash in ended {
             push_bounded(&mut self.ended, hash, ENDED_CALLS_KEPT_MAX);
         }
     }
@@ -157,21 +183,117 @@ impl Facts {
     }
 }
 
-/// Adds the commands of one class that another agent ran.
-fn add_kind(own: &mut KindFacts, other: &KindFacts) {
-    own.count = own.count.saturating_add(other.count);
-    own.failed = own.failed.saturating_add(other.failed);
-    if other.last_passed_seq > own.last_passed_seq {
-        own.last_passed_seq = other.last_passed_seq;
-        own.last_passed_text.clone_from(&other.last_passed_text);
+impl Tools {
+    fn add(&mut self, part: Self) {
+        let Self {
+            total,
+            by_name,
+            failed,
+            denied,
+            last_name,
+            last_seq,
+            // The agent's own.
+            last_error: _,
+            same_errors: _,
+            unseen: _,
+        } = part;
+        self.total = self.total.saturating_add(total);
+        self.failed = self.failed.saturating_add(failed);
+        self.denied = self.denied.saturating_add(denied);
+        for (name, count) in by_name {
+            *self.by_name.entry(name).or_default() += count;
+        }
+        if last_seq > self.last_seq {
+            self.last_seq = last_seq;
+            self.last_name = last_name;
+        }
     }
-    if other.last_failed_seq > own.last_failed_seq {
-        own.last_failed_seq = other.last_failed_seq;
-        own.failures.clone_from(&other.failures);
+}
+
+impl Commands {
+    fn renumber(&mut self, change: &dyn Fn(&mut u64)) {
+        let command = |command: &mut Rc<ShellCommand>| {
+            let command = Rc::make_mut(command);
+            change(&mut command.seq);
+            change(&mut command.result_seq);
+        };
+        self.recent.iter_mut().for_each(command);
+        for kind in self.by_kind.values_mut().map(Rc::make_mut) {
+            change(&mut kind.last_passed_seq);
+            change(&mut kind.last_failed_seq);
+            change(&mut kind.last_denied_seq);
+            command(&mut kind.last);
+        }
     }
-    own.last_denied_seq = own.last_denied_seq.max(other.last_denied_seq);
-    if other.last.seq > own.last.seq {
-        own.last = Rc::clone(&other.last);
+
+    fn add(&mut self, part: Self) {
+        let Self { total, recent, by_kind } = part;
+        self.total = self.total.saturating_add(total);
+        self.recent.extend(recent);
+        for (name, kind) in by_kind {
+            match self.by_kind.get_mut(&name) {
+                Some(own) => Rc::make_mut(own).add(&kind),
+                None => {
+                    self.by_kind.insert(name, kind);
+                }
+            }
+        }
+    }
+}
+
+impl EditedFile {
+    fn add(&mut self, part: Self) {
+        let Self {
+            path: _,
+            edits,
+            written,
+            first_seq,
+            last_seq,
+            tool,
+            kinds: _, // Of the path.
+            edited_at,
+            open_changes,
+        } = part;
+        self.edits = self.edits.saturating_add(edits);
+        self.written = self.written.saturating_add(written);
+        self.first_seq = self.first_seq.min(first_seq);
+        self.edited_at.extend(edited_at);
+        self.edited_at.sort_unstable();
+        self.open_changes.extend(open_changes);
+        if last_seq > self.last_seq {
+            self.last_seq = last_seq;
+            self.tool = tool;
+        }
+    }
+}
+
+impl KindFacts {
+    fn add(&mut self, part: &Self) {
+        let Self {
+            count,
+            failed,
+            last_passed_seq,
+            last_failed_seq,
+            last_denied_seq,
+            last_passed_text,
+            failures,
+            failures_before: _, // The agent's own.
+            last,
+        } = part;
+        self.count = self.count.saturating_add(*count);
+        self.failed = self.failed.saturating_add(*failed);
+        if *last_passed_seq > self.last_passed_seq {
+            self.last_passed_seq = *last_passed_seq;
+            self.last_passed_text.clone_from(last_passed_text);
+        }
+        if *last_failed_seq > self.last_failed_seq {
+            self.last_failed_seq = *last_failed_seq;
+            self.failures.clone_from(failures);
+        }
+        self.last_denied_seq = self.last_denied_seq.max(*last_denied_seq);
+        if last.seq > self.last.seq {
+            self.last = Rc::clone(last);
+        }
     }
 }
 

@@ -81,23 +81,48 @@ impl Facts {
     }
 
     fn apply(&mut self, record: Record<'_>, lens: &CompiledMatchers) {
-        if record.sidechain != self.sidechain {
+        // Names every field, so that a new one does not compile before the fold handles it.
+        let Record {
+            branch,
+            folder,
+            permission_mode,
+            replaces,
+            sidechain,
+            origin,
+            names_session,
+            entries,
+        } = record;
+        if sidechain != self.sidechain {
             return;
         }
-        if record.names_session {
+        if names_session {
             // A client that names the session does so in each message. Another program wrote the
             // other messages.
-            if record.origin.session.is_empty() && self.session_named {
+            if origin.session.is_empty() && self.session_named {
                 self.lines_foreign += 1;
                 return;
             }
-            self.session_named |= !record.origin.session.is_empty();
+            self.session_named |= !origin.session.is_empty();
         }
-        self.place(&record);
-        let replaces = record.replaces;
-        let said_before = !replaces.is_empty() && self.tokens.is_counted(&replaces);
+        self.branch_named(&branch);
+        replace_named(&mut self.folder, &folder);
+        replace_named(&mut self.permission_mode, &permission_mode);
+        self.apply_entries(entries, &replaces, lens);
+        if !replaces.is_empty() {
+            self.tokens.count_id(&replaces);
+        }
+    }
+
+    /// Applies the entries of a record. `replaces`: id of the message that the record replaces, or empty.
+    fn apply_entries(
+        &mut self,
+        entries: Vec<RecordEntry<'_>>,
+        replaces: &str,
+        lens: &CompiledMatchers,
+    ) {
+        let said_before = !replaces.is_empty() && self.tokens.is_counted(replaces);
         let mut calls = 0;
-        for entry in record.entries {
+        for entry in entries {
             match entry {
                 RecordEntry::CutOff => self.cut_off_seq = self.seq,
                 RecordEntry::Stopped { feedback } => {
@@ -149,9 +174,6 @@ impl Facts {
                 RecordEntry::Compacted => self.compacted(),
             }
         }
-        if !replaces.is_empty() {
-            self.tokens.count_id(&replaces);
-        }
     }
 
     /// Records a stop. `blocked`: whether it was blocked by policyd.
@@ -172,17 +194,11 @@ impl Facts {
         self.tokens.meters.compacted();
     }
 
-    fn place(&mut self, record: &Record<'_>) {
-        let branch = cut(&record.branch, NAME_TEXT_MAX);
+    fn branch_named(&mut self, branch: &str) {
+        let branch = cut(branch, NAME_TEXT_MAX);
         if !branch.is_empty() && branch != "HEAD" && branch != self.branch_recorded {
             branch.clone_into(&mut self.branch_recorded);
             branch.clone_into(&mut self.branch);
-        }
-        if !record.folder.is_empty() && record.folder != self.folder {
-            cut(&record.folder, NAME_TEXT_MAX).clone_into(&mut self.folder);
-        }
-        if !record.permission_mode.is_empty() && record.permission_mode != self.permission_mode {
-            cut(&record.permission_mode, NAME_TEXT_MAX).clone_into(&mut self.permission_mode);
         }
     }
 
@@ -257,30 +273,31 @@ impl Messages {
 
 impl Tokens {
     fn add(&mut self, usage: &TokenUse<'_>) {
-        let model = cut(&usage.model, NAME_TEXT_MAX);
+        let TokenUse { id, model, input, output, cache_read, cache_creation } = usage;
+        let model = cut(model, NAME_TEXT_MAX);
         if !model.is_empty() {
             model.clone_into(&mut self.called);
         }
         let tokens = Usage {
-            input: usage.input,
-            output: usage.output,
-            cache_read: usage.cache_read,
-            cache_creation: usage.cache_creation,
+            input: *input,
+            output: *output,
+            cache_read: *cache_read,
+            cache_creation: *cache_creation,
         };
         if tokens.total() == 0 {
             return; // Written by the client itself: no model was asked.
         }
-        if self.is_counted(&usage.id) {
+        if self.is_counted(id) {
             // The blocks of a streamed message report an increasing output.
             let more = tokens.output.saturating_sub(self.last_output);
-            let newest = self.counted.last().is_some_and(|it| it == cut(&usage.id, NAME_TEXT_MAX));
+            let newest = self.counted.last().is_some_and(|it| it == cut(id, NAME_TEXT_MAX));
             if newest && more > 0 {
                 self.last_output = tokens.output;
                 self.meters.spend(model, &Usage { output: more, ..Usage::default() });
             }
             return;
         }
-        self.count_id(&usage.id);
+        self.count_id(id);
         self.last_output = tokens.output;
         self.meters.call(model, &tokens);
     }
@@ -321,6 +338,13 @@ fn holds_attachment(line: &[u8]) -> bool {
 
 fn after_key<'l>(line: &'l [u8], key: &[u8]) -> Option<&'l [u8]> {
     line.trim_ascii_start().strip_prefix(key).map(<[u8]>::trim_ascii_start)
+}
+
+/// Replaces a name, if the record contains one.
+fn replace_named(name: &mut String, recorded: &str) {
+    if !recorded.is_empty() && recorded != name {
+        cut(recorded, NAME_TEXT_MAX).clone_into(name);
+    }
 }
 
 /// Appends a value, and removes the oldest above the bound.

@@ -32,15 +32,30 @@ impl Facts {
     /// Records a result. The end of a call counts once, however often the client records it. A
     /// command that still runs has not ended.
     pub(super) fn result(&mut self, result: &ToolResult<'_>, lens: &CompiledMatchers) {
-        let id = cut(&result.id, NAME_TEXT_MAX);
-        if !result.running.is_empty() {
-            return self.runs_on(id, cut(&result.running, NAME_TEXT_MAX));
+        // Names every field, so that a new one does not compile before the fold handles it.
+        let ToolResult {
+            id,
+            text,
+            task_id,
+            running,
+            exit_code,
+            stdout: _, // `output`
+            stderr: _,
+            error: _, // `outcome`
+            denial: _,
+            interrupted: _,
+            background: _,
+            agent: _, // `reported`
+        } = result;
+        let id = cut(id, NAME_TEXT_MAX);
+        if !running.is_empty() {
+            return self.runs_on(id, cut(running, NAME_TEXT_MAX));
         }
         self.reported(result);
         if self.has_ended(id) {
             return;
         }
-        let code = result.exit_code.or_else(|| leading_code(&result.text.first_line()));
+        let code = exit_code.or_else(|| leading_code(&text.first_line()));
         let outcome = outcome(result, code);
         let call = self.awaited(id, code);
         // Polling a command that ended before repeats its result.
@@ -70,7 +85,7 @@ impl Facts {
                 self.retract(undo, call.seq);
             }
         } else if call.name == "TaskCreate" && outcome == CommandOutcome::Succeeded {
-            self.task_created(&call.subject, &result.task_id, &result.text.text());
+            self.task_created(&call.subject, task_id, &text.text());
         }
     }
 }
