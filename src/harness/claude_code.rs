@@ -10,11 +10,12 @@
 //!   uses.
 
 use policyd_facts::event::EventKind;
+use policyd_facts::record::TranscriptFormat;
 use serde_json::{Map, Value};
 
 use super::{
     AbsenceSigns, Capability, ClientEvent, Harness, ProcessSigns, ResponseField, ResponseFieldRow,
-    ResponseTemplate, moment,
+    ResponseTemplate, TranscriptDirectory, Transcripts, moment,
 };
 
 /// Notice to the user.
@@ -308,6 +309,11 @@ pub const HARNESS: Harness = Harness {
         ..AbsenceSigns::NONE
     },
     reports_blocks: true,
+    transcripts: Some(Transcripts {
+        format: TranscriptFormat::ClaudeCode,
+        directory: TranscriptDirectory::OfClient("projects"),
+    }),
+    context_bytes_max: usize::MAX,
     neutral: |_, _| true,
 };
 

@@ -11,17 +11,21 @@
 //! - A patch names its files in its text, from which they are parsed.
 
 use policyd_facts::event::EventKind;
+use policyd_facts::record::TranscriptFormat;
 use policyd_facts::shell::quote;
 use serde_json::{Map, Value};
 
 use super::claude_code::{
     ASKS_ANYWAY, BLOCK, CONTEXT, DENY, GRANT, HALT, INPUT_ALLOWED, NOTICE, REFUSE,
 };
-use super::{AbsenceSigns, ClientEvent, Harness, ProcessSigns, moment, rename, unmapped};
+use super::{
+    AbsenceSigns, ClientEvent, Harness, ProcessSigns, TranscriptDirectory, Transcripts, moment,
+    rename, unmapped,
+};
 
 /// Maximum bytes of a context that is not moved to a file: 2,500 tokens of about 4 bytes, minus a
 /// reserve.
-pub(super) const CONTEXT_BYTES_MAX: usize = 9_500;
+const CONTEXT_BYTES_MAX: usize = 9_500;
 
 const MOMENTS: [ClientEvent; 12] = [
     moment("SessionStart", EventKind::SessionStart, &[&CONTEXT, &NOTICE]),
@@ -87,6 +91,11 @@ pub const HARNESS: Harness = Harness {
     // Neither payloads nor variables tell `codex exec` from the terminal.
     absence: AbsenceSigns { commands: &["exec", "e", "review"], ..AbsenceSigns::NONE },
     reports_blocks: true,
+    transcripts: Some(Transcripts {
+        format: TranscriptFormat::Codex,
+        directory: TranscriptDirectory::OfClient("sessions"),
+    }),
+    context_bytes_max: CONTEXT_BYTES_MAX,
     neutral: |_, payload| {
         // A continued stop keeps its turn; a prompt begins a new turn.
         rename(payload, "turn_id", "prompt_id");

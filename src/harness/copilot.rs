@@ -10,12 +10,13 @@
 //! - The client displays no notices to the user.
 
 use policyd_facts::event::EventKind;
+use policyd_facts::record::TranscriptFormat;
 use serde_json::Value;
 
 use super::claude_code::BLOCK;
 use super::{
     AbsenceSigns, Capability, ClientEvent, Harness, ProcessSigns, ResponseField, ResponseTemplate,
-    moment, rename, unmapped, unpack,
+    TranscriptDirectory, Transcripts, moment, rename, unmapped, unpack,
 };
 
 const PERMISSION: &str = "permissionDecision";
@@ -128,6 +129,11 @@ pub const HARNESS: Harness = Harness {
     },
     absence: AbsenceSigns { options: &["-p", "--prompt"], ..AbsenceSigns::NONE },
     reports_blocks: true,
+    transcripts: Some(Transcripts {
+        format: TranscriptFormat::Copilot,
+        directory: TranscriptDirectory::OfClient("session-state"),
+    }),
+    context_bytes_max: usize::MAX,
     neutral: |moment, payload| {
         for (native, neutral) in [
             ("sessionId", "session_id"),

@@ -100,6 +100,8 @@ pub const HARNESS: Harness = Harness {
     },
     absence: AbsenceSigns { options: &["-p", "--print"], ..AbsenceSigns::NONE },
     reports_blocks: true,
+    transcripts: None,
+    context_bytes_max: usize::MAX,
     neutral: |moment, payload| {
         rename(payload, "conversation_id", "session_id");
         let first = payload.get("workspace_roots").and_then(|it| it.get(0)).cloned();

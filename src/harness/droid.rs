@@ -4,8 +4,12 @@
 use super::claude_code::{
     ALLOW, ASK, BLOCK, CONTEXT, DENY, DENY_AND_HALT, HALT, INPUT_ALLOWED, NOTICE,
 };
-use super::{AbsenceSigns, ClientEvent, Harness, ProcessSigns, moment, rename};
+use super::{
+    AbsenceSigns, ClientEvent, Harness, ProcessSigns, TranscriptDirectory, Transcripts, moment,
+    rename,
+};
 use policyd_facts::event::EventKind;
+use policyd_facts::record::TranscriptFormat;
 
 const MOMENTS: [ClientEvent; 9] = [
     moment("SessionStart", EventKind::SessionStart, &[&CONTEXT, &NOTICE]),
@@ -47,6 +51,11 @@ pub const HARNESS: Harness = Harness {
     },
     absence: AbsenceSigns { commands: &["exec"], ..AbsenceSigns::NONE },
     reports_blocks: true,
+    transcripts: Some(Transcripts {
+        format: TranscriptFormat::ClaudeCode,
+        directory: TranscriptDirectory::OfClient("sessions"),
+    }),
+    context_bytes_max: usize::MAX,
     neutral: |_, payload| {
         for (native, neutral) in [
             ("sessionId", "session_id"),

@@ -17,9 +17,10 @@ use serde_json::Value;
 use super::claude_code::{CONTEXT, HALT, NOTICE};
 use super::{
     AbsenceSigns, Capability, ClientEvent, Harness, ProcessSigns, ResponseField, ResponseTemplate,
-    moment, rename, unmapped,
+    TranscriptDirectory, Transcripts, moment, rename, unmapped,
 };
 use policyd_facts::event::EventKind;
+use policyd_facts::record::TranscriptFormat;
 use policyd_yaml::checksum::{checksum, hex};
 
 const DENY: ResponseTemplate = ResponseTemplate {
@@ -82,6 +83,11 @@ pub const HARNESS: Harness = Harness {
     },
     absence: AbsenceSigns { options: &["-p", "--prompt"], ..AbsenceSigns::NONE },
     reports_blocks: false,
+    transcripts: Some(Transcripts {
+        format: TranscriptFormat::Gemini,
+        directory: TranscriptDirectory::OfClient("tmp"),
+    }),
+    context_bytes_max: usize::MAX,
     neutral: |moment, payload| {
         rename(payload, "prompt_response", "last_assistant_message");
         if moment.kind == Some(EventKind::Stop)

@@ -23,6 +23,7 @@ pub mod plain;
 use serde_json::{Map, Value};
 
 use policyd_facts::event::{EventKind, spelled_alike};
+use policyd_facts::record::TranscriptFormat;
 
 /// Part of a response that a client can support at an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -195,6 +196,24 @@ impl AbsenceSigns {
     }
 }
 
+/// Where a client records its sessions, and in which form.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Transcripts {
+    /// The reader of its lines.
+    pub format: TranscriptFormat,
+    /// The directory of all sessions.
+    pub directory: TranscriptDirectory,
+}
+
+/// Directory in which a client records its sessions.
+#[derive(Debug, PartialEq, Eq)]
+pub enum TranscriptDirectory {
+    /// Below the user's directory of the client.
+    OfClient(&'static str),
+    /// Below the user's state directory of policyd, whose plugin records the sessions.
+    OfPlugin(&'static str),
+}
+
 /// A client: a row of [`HARNESSES`].
 #[derive(Debug)]
 pub struct Harness {
@@ -221,6 +240,10 @@ pub struct Harness {
     /// Whether each stop after a block can be recognized without a state: by a flag that stays until the next
     /// prompt, or by the reason of the block in the transcript.
     pub reports_blocks: bool,
+    /// Where it records its sessions. `None`: no client with this protocol has a documented place.
+    pub transcripts: Option<Transcripts>,
+    /// Maximum bytes of a context that reaches the model unchanged.
+    pub context_bytes_max: usize,
     /// Converts a payload to the neutral spelling, which is Claude Code's. Returns whether the
     /// event needs an evaluation.
     pub neutral: fn(&ClientEvent, &mut Map<String, Value>) -> bool,
@@ -308,12 +331,6 @@ impl Harness {
     #[must_use]
     pub fn can(&self, kind: EventKind, ability: Capability) -> bool {
         self.moment_of(kind).is_some_and(|it| it.can(ability))
-    }
-
-    /// Returns the maximum bytes of a context that reaches the model unchanged.
-    #[must_use]
-    pub fn context_bytes_max(&self) -> usize {
-        if self.name == codex::HARNESS.name { codex::CONTEXT_BYTES_MAX } else { usize::MAX }
     }
 
     /// Returns whether the inputs of a tool, given by its neutral name, have client-specific names.

@@ -6,11 +6,14 @@
 //! - Context after a tool is appended to the tool's output.
 
 use policyd_facts::event::EventKind;
+use policyd_facts::record::TranscriptFormat;
 use serde_json::Value;
 
 use super::codex::name_files;
 use super::plain::{BLOCK, CONTEXT, HARNESS as PLAIN, INPUT, NOTICE};
-use super::{AbsenceSigns, ClientEvent, Harness, ProcessSigns, moment};
+use super::{
+    AbsenceSigns, ClientEvent, Harness, ProcessSigns, TranscriptDirectory, Transcripts, moment,
+};
 
 const MOMENTS: [ClientEvent; 6] = [
     moment("session.created", EventKind::SessionStart, &[&NOTICE]),
@@ -57,6 +60,11 @@ pub const HARNESS: Harness = Harness {
     // The plugin knows whether it is in `opencode run`.
     absence: AbsenceSigns { field: "attended", ..AbsenceSigns::NONE },
     reports_blocks: false,
+    transcripts: Some(Transcripts {
+        format: TranscriptFormat::OpenCode,
+        directory: TranscriptDirectory::OfPlugin("opencode"),
+    }),
+    context_bytes_max: usize::MAX,
     neutral: |moment, payload| {
         let judged = (PLAIN.neutral)(moment, payload);
         let is_patch = payload.get("tool_name").is_some_and(|it| it == "apply_patch");

@@ -85,6 +85,8 @@ pub const HARNESS: Harness = Harness {
     process: ProcessSigns { variables: &[], programs: &[], packages: &[] },
     absence: AbsenceSigns { field: "attended", ..AbsenceSigns::NONE },
     reports_blocks: false,
+    transcripts: None,
+    context_bytes_max: usize::MAX,
     neutral: |_, payload| {
         for (native, neutral) in [
             ("event", "hook_event_name"),

@@ -202,7 +202,7 @@ impl ResponseAdapter {
     /// Shortens a context to the size that the client passes to the model unchanged.
     fn shortened(&self, text: &str) -> String {
         let text = cut(text, SPOKEN_CHARS_MAX);
-        let bytes_max = self.harness.context_bytes_max();
+        let bytes_max = self.harness.context_bytes_max;
         if text.len() <= bytes_max {
             return text;
         }

@@ -73,9 +73,6 @@ pub(super) fn inspect_layers(
     (checks, callers)
 }
 
-/// Clients that also run the hooks of Claude Code's settings.
-const READ_CLAUDE_HOOKS: [&str; 2] = ["copilot", "cursor"];
-
 /// Hooks that one client runs twice: it reads its own file and Claude Code's, and policyd is in both.
 fn doubled(
     world: &dyn World,
@@ -96,7 +93,7 @@ fn doubled(
     };
     let Some(claude) = SettingsPlace::of("claude-code") else { return Vec::new() };
     let theirs = files(claude);
-    let readers = callers.iter().filter(|it| READ_CLAUDE_HOOKS.contains(&it.harness.name));
+    let readers = callers.iter().filter(|it| it.runs_claude_hooks);
     let twice = readers.filter(|_| !theirs.is_empty()).map(|place| {
         let all = files(place).into_iter().chain(theirs.iter().cloned());
         let all: Vec<String> = all.map(|it| it.display().to_string()).collect();

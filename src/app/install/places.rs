@@ -70,6 +70,8 @@ pub struct SettingsPlace {
     /// The key and the value in a hook line by which a hook that fails blocks; none where the client has no
     /// such setting.
     pub failing: Option<Failing>,
+    /// Whether it also runs the hooks of Claude Code's settings.
+    pub runs_claude_hooks: bool,
     /// How the file is read; none for one that is policyd's alone.
     pub form: Option<Form>,
     /// A hook line of an event that calls a program.
@@ -127,6 +129,7 @@ pub const PLACES: [SettingsPlace; 7] = [
         )),
         hooks_file: None,
         failing: Some(CLAUDE_FAILING),
+        runs_claude_hooks: false,
         form: GROUPED,
         // Other clients read this file, too, so the line names none.
         line: |moment, program| {
@@ -147,6 +150,7 @@ pub const PLACES: [SettingsPlace; 7] = [
         system_file: Some(("/etc/codex/hooks.json", "/etc/codex/hooks.json")),
         hooks_file: None,
         failing: None,
+        runs_claude_hooks: false,
         form: GROUPED,
         line: |moment, program| {
             let timeout = match moment.kind {
@@ -173,6 +177,7 @@ pub const PLACES: [SettingsPlace; 7] = [
         )),
         hooks_file: None,
         failing: None,
+        runs_claude_hooks: false,
         form: WITH_COMMENTS,
         // Its timeouts are milliseconds.
         line: |moment, program| {
@@ -196,6 +201,7 @@ pub const PLACES: [SettingsPlace; 7] = [
         )),
         hooks_file: None,
         failing: Some(CURSOR_FAILING),
+        runs_claude_hooks: true,
         form: FLAT,
         line: |moment, program| json!({"command": shell_line("cursor", moment, program), "timeout": TIMEOUT_SECONDS}),
         then: "Cursor reads it at once in a trusted workspace",
@@ -214,6 +220,7 @@ pub const PLACES: [SettingsPlace; 7] = [
         )),
         hooks_file: None,
         failing: None,
+        runs_claude_hooks: true,
         form: FLAT,
         line: |moment, program| {
             json!({"type": "command", "bash": shell_line("copilot", moment, program),
@@ -233,6 +240,7 @@ pub const PLACES: [SettingsPlace; 7] = [
         system_file: None,
         hooks_file: Some("hooks.json"),
         failing: None,
+        runs_claude_hooks: false,
         form: WITH_COMMENTS,
         line: |moment, program| {
             json!({"type": "command", "command": shell_line("droid", moment, program),
@@ -251,6 +259,7 @@ pub const PLACES: [SettingsPlace; 7] = [
         system_file: None,
         hooks_file: None,
         failing: None,
+        runs_claude_hooks: false,
         form: None,
         line: |_, _| Value::Null,
         then: "OpenCode loads it when it starts",

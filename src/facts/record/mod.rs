@@ -181,22 +181,50 @@ pub struct TokenUse<'a> {
     pub cache_creation: u64,
 }
 
-/// Returns the format of a line: `claude_code` (also if the format is unknown), `copilot`, `codex`,
-/// `gemini`, `opencode`.
-#[must_use]
-pub fn format(line: &[u8]) -> &'static str {
-    if opencode::is_opencode(line) {
-        return "opencode";
+/// Format of transcript lines. Each has a reader.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TranscriptFormat {
+    /// Also a line of an unknown format.
+    ClaudeCode,
+    Codex,
+    Copilot,
+    Gemini,
+    OpenCode,
+}
+
+impl TranscriptFormat {
+    /// Returns the stable name.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::ClaudeCode => "claude_code",
+            Self::Codex => "codex",
+            Self::Copilot => "copilot",
+            Self::Gemini => "gemini",
+            Self::OpenCode => "opencode",
+        }
     }
-    let Some(line) = decoded(line) else { return "claude_code" };
-    if line.payload.one().is_some() {
-        "codex"
-    } else if copilot::is_copilot(&line) {
-        "copilot"
-    } else if gemini::is_gemini(&line) {
-        "gemini"
-    } else {
-        "claude_code"
+
+    /// Returns the format of a line.
+    #[must_use]
+    pub fn of_line(line: &[u8]) -> Self {
+        if opencode::is_opencode(line) {
+            return Self::OpenCode;
+        }
+        decoded(line).map_or(Self::ClaudeCode, |it| Self::of(&it))
+    }
+
+    /// Returns the format of a decoded line, which is never OpenCode's.
+    fn of(line: &Line<'_>) -> Self {
+        if line.payload.one().is_some() {
+            Self::Codex
+        } else if copilot::is_copilot(line) {
+            Self::Copilot
+        } else if gemini::is_gemini(line) {
+            Self::Gemini
+        } else {
+            Self::ClaudeCode
+        }
     }
 }
 
@@ -210,16 +238,14 @@ pub fn read(line: &[u8]) -> Option<Record<'_>> {
         return opencode::record(line);
     }
     let line = decoded(line)?;
-    if line.payload.one().is_some() {
-        return Some(codex::record(line));
+    match TranscriptFormat::of(&line) {
+        TranscriptFormat::Codex => Some(codex::record(line)),
+        TranscriptFormat::Copilot => Some(copilot::record(line)),
+        TranscriptFormat::Gemini => Some(gemini::record(line)),
+        TranscriptFormat::OpenCode | TranscriptFormat::ClaudeCode => {
+            (!line.kind.is_empty()).then(|| claude::record(line))
+        }
     }
-    if copilot::is_copilot(&line) {
-        return Some(copilot::record(line));
-    }
-    if gemini::is_gemini(&line) {
-        return Some(gemini::record(line));
-    }
-    (!line.kind.is_empty()).then(|| claude::record(line))
 }
 
 /// Parses a line. Invalid UTF-8 is an error only in fields that are used, and a line that is valid

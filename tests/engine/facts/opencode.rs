@@ -1,6 +1,7 @@
 //! What the reader makes of OpenCode's messages: recorded ones, shortened.
 
 use super::session::{facts, prompts};
+use policyd::facts::record::TranscriptFormat;
 use policyd::facts::{CommandOutcome, record};
 use serde_json::{Value, json};
 
@@ -131,5 +132,6 @@ fn odd_lines_are_counted_or_empty() {
     ] {
         assert_eq!(record::read(line.as_bytes()).is_some(), known, "{line}");
     }
-    assert_eq!(record::format(br#"{"info":{"id":"m"},"parts":[]}"#), "opencode");
+    let format = TranscriptFormat::of_line(br#"{"info":{"id":"m"},"parts":[]}"#);
+    assert_eq!(format, TranscriptFormat::OpenCode);
 }

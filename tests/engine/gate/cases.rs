@@ -10,7 +10,7 @@ use policyd::expr::pattern::prose_regex;
 use policyd::expr::reply;
 use policyd::facts::record::lenient::Either;
 use policyd::facts::record::wire::Input;
-use policyd::facts::record::{self, RecordEntry};
+use policyd::facts::record::{self, RecordEntry, TranscriptFormat};
 use policyd::policy::{builtin, load};
 use policyd::source::Source;
 use policyd::state::BlockLimiterState;
@@ -267,7 +267,8 @@ fn merge_preference(input: &Value) -> Value {
 }
 
 fn transcript_format(input: &Value) -> Value {
-    json!({"format": record::format(input["first_line"].as_str().unwrap().as_bytes())})
+    let line = input["first_line"].as_str().unwrap();
+    json!({"format": TranscriptFormat::of_line(line.as_bytes()).as_str()})
 }
 
 /// What the lines of a transcript say, one message a line that says something.
