@@ -7,6 +7,7 @@ mod fold;
 mod lens;
 mod opencode;
 mod patterns;
+mod recorded;
 mod samples;
 mod session;
 mod shell;
