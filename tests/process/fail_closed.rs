@@ -9,12 +9,13 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use policyd::app::install::places::PLACES;
 use serde_json::{Value, json};
 
 use crate::machine::{Called, Machine, ended, ran, run, skipped};
 
-/// A client, its hook line of a tool call, and words in the answer that ask the user or refuse.
-const CLIENTS: [(&str, &str, &[&str]); 6] = [
+/// A client, its hook line of a tool call, and words in the answer that ask the user or refuse. OpenCode has no hook lines.
+const CLIENTS: [(&str, &str, &[&str]); PLACES.len() - 1] = [
     ("claude-code", "pre-tool-use", &["\"permissionDecision\":\"ask\""]),
     ("codex", "pre-tool-use", &["\"permissionDecision\":\"deny\"", "\"decision\":\"block\""]),
     ("gemini", "BeforeTool", &["\"decision\":\"deny\"", "\"decision\":\"ask\""]),

@@ -5,13 +5,14 @@ use std::os::unix::fs::symlink;
 use std::path::PathBuf;
 use std::process::Command;
 
+use policyd::app::install::places::PLACES;
 use policyd::world::World;
 use policyd::world::real::RealWorld;
 use serde_json::{Value, json};
 
 use crate::machine::{Machine, run};
 
-const CLIENTS: [(&str, &str); 7] = [
+const CLIENTS: [(&str, &str); PLACES.len()] = [
     ("claude-code", ".claude/settings.json"),
     ("codex", ".codex/hooks.json"),
     ("gemini", ".gemini/settings.json"),

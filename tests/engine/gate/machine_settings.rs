@@ -1,5 +1,7 @@
 //! Hooks in the settings of the machine: `policyd install --scope system`.
 
+use policyd::app::install::places::{PLACES, SettingsPlace};
+use policyd::facts::event::EventKind;
 use policyd::world::World;
 use policyd::world::fake::FakeWorld;
 use serde_json::Value;
@@ -7,13 +9,14 @@ use serde_json::Value;
 use crate::support::console::call;
 use crate::support::machine;
 
-const FILES: [&str; 5] = [
-    "/etc/claude-code/managed-settings.json",
-    "/etc/codex/hooks.json",
-    "/etc/gemini-cli/settings.json",
-    "/etc/cursor/hooks.json",
-    "/etc/github-copilot/policy.d/policyd.json",
-];
+/// Settings of the machine, each with the client's name of the event before a tool call.
+fn files() -> Vec<(String, &'static str)> {
+    let file = |place: &SettingsPlace| {
+        let moment = place.harness.moment_of(EventKind::PreToolUse)?;
+        Some((place.system_file()?.display().to_string(), moment.native))
+    };
+    PLACES.iter().filter_map(file).collect()
+}
 
 const INSTALL: [&str; 3] = ["install", "--scope", "system"];
 const UNINSTALL: [&str; 3] = ["uninstall", "--scope", "system"];
@@ -40,11 +43,10 @@ fn every_client_with_settings_of_the_machine_gets_hooks_that_no_user_can_change(
     let said = call(&world, &INSTALL, b"");
     assert_eq!(said.code, 0, "{said:?}");
     assert!(said.out.contains("not written: "), "{}", said.out);
-    for (path, event) in
-        FILES.iter().zip(["PreToolUse", "PreToolUse", "BeforeTool", "preToolUse", "preToolUse"])
-    {
+    let files = files();
+    for (path, event) in &files {
         let value: Value = serde_json::from_str(&text(&world, path)).unwrap();
-        let lines = value["hooks"][event].to_string();
+        let lines = value["hooks"][*event].to_string();
         assert!(lines.contains("/usr/bin/policyd"), "{path}: {value}");
         for part in std::path::Path::new(path).ancestors() {
             let entry = world.entry(part).unwrap();
@@ -52,30 +54,31 @@ fn every_client_with_settings_of_the_machine_gets_hooks_that_no_user_can_change(
         }
     }
     let doctor = call(&world, &["doctor"], b"").out;
-    for path in FILES {
+    for (path, _) in &files {
         assert!(doctor.contains(path), "{path}: {doctor}");
     }
     assert!(!doctor.contains("approve them"), "{doctor}");
-    let files = world.files();
+    let before = world.files();
     let again = call(&world, &INSTALL, b"").out;
-    assert_eq!(again.matches("unchanged").count(), FILES.len(), "{again}");
-    assert_eq!(world.files(), files);
+    assert_eq!(again.matches("unchanged").count(), files.len(), "{again}");
+    assert_eq!(world.files(), before);
     let removed = call(&world, &UNINSTALL, b"");
     assert_eq!(removed.code, 0, "{removed:?}");
-    assert!(FILES.iter().all(|it| world.get(it).is_none()), "{:?}", world.files());
+    assert!(files.iter().all(|it| world.get(&it.0).is_none()), "{:?}", world.files());
 }
 
 #[test]
 fn settings_of_the_administrator_stay_as_they_are() {
     let world = of_root();
     let before = "{\n  \"permissions\": {\"deny\": [\"Read(./.env)\"]},\n  \"allowManagedHooksOnly\": true\n}\n";
-    world.put(FILES[0], before);
+    let claude = &files()[0].0;
+    world.put(claude, before);
     assert_eq!(call(&world, &INSTALL, b"").code, 0);
-    let after: Value = serde_json::from_str(&text(&world, FILES[0])).unwrap();
+    let after: Value = serde_json::from_str(&text(&world, claude)).unwrap();
     assert_eq!(after["allowManagedHooksOnly"], true);
     assert!(after["hooks"]["Stop"].is_array(), "{after}");
     assert_eq!(call(&world, &UNINSTALL, b"").code, 0);
-    assert_eq!(text(&world, FILES[0]), before);
+    assert_eq!(text(&world, claude), before);
 }
 
 #[test]
@@ -106,7 +109,7 @@ fn a_program_that_a_user_can_replace_is_refused() {
         let said = call(&world, &INSTALL, b"");
         assert_eq!(said.code, 2, "{said:?}");
         assert!(said.err.contains(&format!("`{part}` ")), "{}", said.err);
-        assert!(world.get(FILES[0]).is_none());
+        assert!(world.get(&files()[0].0).is_none());
     }
 }
 

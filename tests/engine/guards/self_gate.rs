@@ -3,12 +3,16 @@
 
 use super::machine::Machine;
 use crate::support::sample;
+use policyd::app::install::places::{PLACES, SettingsPlace, SettingsScope};
+use policyd::app::sessions::recordings;
+use policyd::app::workspace::project;
+use policyd::world::fake::FakeWorld;
 use serde_json::json;
 
 const PROJECT: &str = "/home/dev/project";
 const TRANSCRIPT: &str = "/home/dev/records/session.jsonl";
 
-/// Files that an agent must not change.
+/// Files that an agent must not change, beside those of the clients.
 const FILES: &[&str] = &[
     ".policyd/policies/guards.yaml",
     ".policyd/.disabled",
@@ -16,23 +20,9 @@ const FILES: &[&str] = &[
     ".policyd/logs/decisions.jsonl",
     ".disabled",
     "/home/dev/.config/policyd/policies/guards.yaml",
-    ".claude/settings.json",
-    "/home/dev/.claude/settings.json",
-    "/home/dev/.codex/hooks.json",
-    "/home/dev/.gemini/settings.json",
-    ".cursor/hooks.json",
-    "/home/dev/.copilot/hooks/policyd.json",
-    ".github/hooks/policyd.json",
-    ".factory/settings.json",
-    ".opencode/plugins/policyd.js",
-    "/home/dev/.config/opencode/plugins/policyd.js",
-    "/home/dev/.claude/projects/p/s.jsonl",
-    "/home/dev/.codex/sessions/2026/01/02/rollout-1.jsonl",
     "/home/dev/.gemini/tmp/h/chats/session-1.json",
-    "/home/dev/.copilot/session-state/s/events.jsonl",
     "/home/dev/.local/share/opencode/storage/message/s/m.json",
     "/home/dev/.cursor/projects/p/agent-transcripts/s.jsonl",
-    "/home/dev/.factory/sessions/p/s.jsonl",
     "/home/dev/records/session.jsonl",
     "/home/dev/.cargo/bin/policyd",
     "/home/dev/.cargo/bin/policyd-tools",
@@ -88,19 +78,15 @@ const PROGRAM_CHANGES: &[&str] = &[
     "cat {} > pd; sh -c './pd trust'",
 ];
 
-/// Folders that an agent must not delete or move.
+/// Folders that an agent must not delete or move, beside those of the clients.
 const FOLDERS: &[&str] = &[
     ".policyd",
     ".claude",
-    "~/.claude",
     ".codex",
-    "~/.codex",
     ".gemini",
-    "~/.copilot",
     ".opencode",
     ".cursor",
     ".factory",
-    "~/.config/opencode",
     "~/.config/policyd",
     "~/.local/state/policyd",
     "~/.claude/projects/p",
@@ -340,6 +326,44 @@ const HARMLESS: &[&str] = &[
     "git commit -m 'do not run policyd trust'",
 ];
 
+/// What an agent must not change of a client.
+struct Guarded {
+    place: &'static SettingsPlace,
+    /// Its directory of the user.
+    folder: String,
+    /// Its settings of the user and of the project.
+    settings: Vec<String>,
+    /// A transcript, if it records sessions.
+    transcript: Option<String>,
+}
+
+impl Guarded {
+    fn files(&self) -> impl Iterator<Item = &str> {
+        self.settings.iter().chain(&self.transcript).map(String::as_str)
+    }
+}
+
+fn clients() -> Vec<Guarded> {
+    let world = FakeWorld::new();
+    world.put(format!("{PROJECT}/.git/HEAD"), "ref: refs/heads/main\n");
+    world.set_env("HOME", "/home/dev");
+    world.set_env("CLAUDE_PROJECT_DIR", PROJECT);
+    let project = project::find(&world, None);
+    let recorded = recordings::directories(&world);
+    let client = |place: &'static SettingsPlace| {
+        let scopes = [SettingsScope::User, SettingsScope::Project, SettingsScope::Local];
+        let settings = scopes.iter().filter_map(|it| place.file(&world, &project, *it));
+        let recorded = recorded.iter().find(|it| it.harness.name == place.harness.name);
+        Guarded {
+            place,
+            folder: place.user_folder(&world).unwrap().display().to_string(),
+            settings: settings.map(|it| it.display().to_string()).collect(),
+            transcript: recorded.map(|it| it.path.join("p/s.jsonl").display().to_string()),
+        }
+    };
+    PLACES.iter().map(client).collect()
+}
+
 /// Every form once, each with what is to be put into it.
 fn attempts() -> Vec<String> {
     let filled = |templates: &[&str], values: &[&str]| -> Vec<String> {
@@ -349,7 +373,12 @@ fn attempts() -> Vec<String> {
         templates.iter().flat_map::<Vec<String>, _>(one).collect()
     };
     let homes = ["~/.claude", "~/.codex", "~/.config/opencode", "~/.config/policyd"];
+    let clients = clients();
+    let of_clients: Vec<&str> = clients.iter().flat_map(Guarded::files).collect();
+    let homes_of_clients: Vec<&str> = clients.iter().map(|it| it.folder.as_str()).collect();
     let mut all = filled(CHANGES, FILES);
+    all.extend(filled(CHANGES, &of_clients));
+    all.extend(filled(MOVES, &homes_of_clients));
     all.extend(filled(PROGRAM_CHANGES, PROGRAMS));
     let here: Vec<&str> = MOVES.iter().copied().filter(|it| !it.contains("{p}")).collect();
     all.extend(filled(&here, FOLDERS));
@@ -378,12 +407,60 @@ fn an_agent_does_not_get_past_its_own_gate() {
     none("got through", &passed);
 }
 
+/// Ways to change the directory of a client, or what runs from it: one for each guard that lists clients.
+const FOLDER_CHANGES: &[&str] =
+    &["rm -rf {}", "chmod 000 {}", "tar -C {} -xf x.tar", "docker volume create --opt device={} x"];
+
+/// Ways to stop a client, to replace it, and to start it without its hooks.
+const CLIENT_CHANGES: &[&str] =
+    &["pkill -9 {}", "cp x ~/.local/bin/{}", "HOME=/tmp/x {} x", "{} config set hooks off"];
+
+/// Ways to change settings: a file that is written, by a program that no list names, and by an option.
+const SETTINGS_CHANGES: &[&str] = &["echo x > {}", "frobnicate {}", "git log --output={}"];
+
 #[test]
-fn tools_that_write_do_not_change_the_gate() {
+fn every_client_is_guarded() {
     let machine = machine();
     let mut passed = Vec::new();
+    let mut attempt = |decision: (String, String), what: String| {
+        if !matches!(decision.0.as_str(), "deny" | "ask") {
+            passed.push(what);
+        }
+    };
+    for client in clients() {
+        let lines = |templates: &[&str], value: &str| -> Vec<String> {
+            templates.iter().map(|it| it.replace("{}", value)).collect()
+        };
+        let mut all = lines(FOLDER_CHANGES, &client.folder);
+        all.extend(lines(CLIENT_CHANGES, client.place.program));
+        all.extend(client.transcript.map(|it| format!("echo x >> {it}")));
+        for file in &client.settings {
+            all.extend(lines(SETTINGS_CHANGES, file));
+            let what = format!("mcp__x__put {file}");
+            attempt(machine.tool("mcp__x__put", &json!({"text": format!("see {file}")})), what);
+        }
+        all.into_iter().for_each(|it| attempt(machine.bash(&it), it));
+    }
+    none("got through", &passed);
+}
+
+#[test]
+fn a_prompt_of_a_client_is_not_a_command() {
+    let machine = machine();
+    let stopped = PLACES.iter().filter_map(|it| {
+        let line = format!("{} 'explain: rm -rf ~ deletes the home directory'", it.program);
+        let (decision, reason) = machine.bash(&line);
+        (!decision.is_empty()).then(|| format!("{line}: {decision}: {reason}"))
+    });
+    none("were stopped", &stopped.collect::<Vec<_>>());
+}
+
+#[test]
+fn tools_that_write_do_not_change_the_gate() {
+    let (machine, clients) = (machine(), clients());
+    let mut passed = Vec::new();
     for (tool, key) in TOOLS {
-        for file in sample(FILES.iter()) {
+        for file in sample(FILES.iter().copied().chain(clients.iter().flat_map(Guarded::files))) {
             let input = json!({*key: file, "content": "x", "old_string": "a", "new_string": "b"});
             if !matches!(machine.tool(tool, &input).0.as_str(), "deny" | "ask") {
                 passed.push(format!("{tool} {file}"));

@@ -40,8 +40,8 @@ fn the_command_line_wins_and_a_variable_decides_between_equals() {
     assert_eq!(read(Some("copilot"), "FACTORY_PROJECT_DIR"), "copilot");
 }
 
-/// A command that runs, as each client reports it.
-const COMMAND: [(&str, &str, &str); 9] = [
+/// A command that runs, as each client reports it. Cursor has two events for it.
+const COMMAND: [(&str, &str, &str); HARNESSES.len() + 1] = [
     ("claude-code", "PreToolUse", r#"{"tool_name":"Bash","tool_input":{"command":"git push"}}"#),
     (
         "codex",

@@ -3,4 +3,5 @@
 mod answers;
 mod codex_schemas;
 mod detection;
+mod lists;
 mod table;
