@@ -321,6 +321,17 @@ fn the_page_of_commands_names_every_command() {
 }
 
 #[test]
+fn the_changelog_names_every_command() {
+    let text = fs::read_to_string(root().join("CHANGELOG.md")).unwrap();
+    let line = policyd::cli::command_line();
+    let names = line.get_subcommands().map(clap::Command::get_name);
+    let is_named =
+        |it: &&str| [format!("policyd {it}"), format!("`{it}")].iter().any(|it| text.contains(it));
+    let absent: Vec<_> = names.filter(|it| !is_named(it)).collect();
+    assert!(absent.is_empty(), "CHANGELOG.md lacks {absent:?}");
+}
+
+#[test]
 fn the_page_of_alerts_names_every_kind() {
     let page = fs::read_to_string(root().join("src/docs/operate/alerts.md")).unwrap();
     let rows: Vec<_> = page.lines().filter(|it| it.starts_with("| `")).collect();

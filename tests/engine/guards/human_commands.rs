@@ -173,6 +173,18 @@ fn every_command_is_for_humans_or_for_everyone() {
 }
 
 #[test]
+fn the_page_of_trust_names_every_command_for_humans() {
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/src/docs/trust/trust.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    let is_named = |line: &&&str| {
+        let words: Vec<&str> = line.split(' ').collect();
+        (1..=words.len()).any(|length| page.contains(&format!("`{}`", words[..length].join(" "))))
+    };
+    let absent: Vec<_> = HUMAN_COMMANDS.iter().filter(|it| !is_named(it)).collect();
+    assert!(absent.is_empty(), "trust/trust.md lacks {absent:?}");
+}
+
+#[test]
 fn no_option_of_policyd_at_any_place_hides_a_command_for_humans() {
     let machine = Machine::new("/home/dev/project");
     let tree = policyd::cli::command_line();
