@@ -7,7 +7,8 @@ use std::time::Duration;
 use policyd_record::alert::{RECIPE_NAMES, Recipe};
 use policyd_record::notice::NoticeSeverity;
 use policyd_yaml::Node;
-use policyd_yaml::shape::{Field, Kind, field, required};
+use policyd_yaml::shape::{Field, Kind, field, parsed, required};
+use policyd_yaml::time::parse_duration;
 
 const DAY_MINUTES: u32 = 24 * 60;
 
@@ -35,12 +36,8 @@ pub const CHANNEL_KEYS: &[Field] = &[
         "Program and arguments of `command`, which gets the alert as Markdown on standard input; for `email`, the \
          program. Default for `email`: `sendmail -t -i`.",
     ),
-    field(
-        "severity",
-        Kind::Choice(SEVERITY_NAMES),
-        "Lowest severity that is sent. Default: `medium`.",
-    )
-    .with_default(|| Some("medium".into())),
+    field("severity", Kind::Choice(SEVERITY_NAMES), "Lowest severity that is sent.")
+        .with_default(|| Some("medium".into())),
     field(
         "projects",
         Kind::OneOrList(&Kind::Text),
@@ -59,10 +56,10 @@ pub const CHANNEL_KEYS: &[Field] = &[
     field(
         "duplicate_interval",
         Kind::Duration,
-        "Time in which a second alert about the same thing is not sent. Default: 1 hour.",
+        "Time in which a second alert about the same thing is not sent.",
     )
     .with_default(|| Some("1h".into())),
-    field("timeout", Kind::Duration, "Time that sending may take. Default: 10 s.")
+    field("timeout", Kind::Duration, "Time that sending may take.")
         .with_default(|| Some("10s".into())),
 ];
 
@@ -70,9 +67,8 @@ pub const CHANNEL_KEYS: &[Field] = &[
 pub const REPORT_KEYS: &[Field] = &[
     required("id", Kind::Text, "Name of the report."),
     required("at", Kind::Text, "Local time of day at which it is made, such as `07:30`."),
-    field("since", Kind::Duration, "Time that it is about. Default: 24 hours.")
-        .with_default(|| Some("24h".into())),
-    field("format", Kind::Choice(&["html", "md", "text"]), "Format. Default: `html`.")
+    field("since", Kind::Duration, "Time that it is about.").with_default(|| Some("24h".into())),
+    field("format", Kind::Choice(&["html", "md", "text"]), "Format.")
         .with_default(|| Some("html".into())),
     field(
         "file",
@@ -236,8 +232,14 @@ impl AlertChannel {
     fn from_node(node: &Node) -> Result<Option<Self>, AlertSettingProblem> {
         let text = |key: &str| node.get(key).and_then(Node::text).map(str::to_owned);
         let path = |key: &str| node.get(key).and_then(Node::text).map(PathBuf::from);
-        let duration = |key: &str| node.get(key).and_then(Node::duration);
+        let duration = |key: &str| parsed(CHANNEL_KEYS, node, key, |it| parse_duration(it).ok());
+        let severity = parsed(CHANNEL_KEYS, node, "severity", NoticeSeverity::find);
         let (Some(id), Some(recipe)) = (text("id"), text("kind").as_deref().and_then(Recipe::find))
+        else {
+            return Ok(None);
+        };
+        let (Some(severity), Some(duplicate_interval), Some(timeout)) =
+            (severity, duration("duplicate_interval"), duration("timeout"))
         else {
             return Ok(None);
         };
@@ -255,15 +257,12 @@ impl AlertChannel {
             to: texts(node, "to"),
             from: text("from"),
             command: texts(node, "command"),
-            severity: text("severity")
-                .and_then(|it| NoticeSeverity::find(&it))
-                .unwrap_or(NoticeSeverity::Medium),
+            severity,
             projects: texts(node, "projects").into_iter().map(PathBuf::from).collect(),
             quiet_hours: quiet,
             repeat_interval: duration("repeat_interval"),
-            duplicate_interval: duration("duplicate_interval")
-                .unwrap_or(Duration::from_secs(60 * 60)),
-            timeout: duration("timeout").unwrap_or(Duration::from_secs(10)),
+            duplicate_interval,
+            timeout,
             id,
             recipe,
         };
@@ -300,7 +299,13 @@ impl ReportSchedule {
     /// Reads a report. `None` if a required key is absent or invalid.
     fn from_node(node: &Node) -> Result<Option<Self>, AlertSettingProblem> {
         let text = |key: &str| node.get(key).and_then(Node::text).map(str::to_owned);
-        let (Some(id), Some(said)) = (text("id"), text("at")) else { return Ok(None) };
+        let since = parsed(REPORT_KEYS, node, "since", |it| parse_duration(it).ok());
+        let format = parsed(REPORT_KEYS, node, "format", MorningFormat::find);
+        let (Some(id), Some(said), Some(since), Some(format)) =
+            (text("id"), text("at"), since, format)
+        else {
+            return Ok(None);
+        };
         let Some(at) = time_of_day(&said) else {
             return Err(AlertSettingProblem::TimeOfDay(id, said));
         };
@@ -308,10 +313,6 @@ impl ReportSchedule {
         if file.is_none() && channel.is_none() {
             return Err(AlertSettingProblem::NoDestination(id));
         }
-        let format = text("format").and_then(|it| MorningFormat::find(&it));
-        let day = Duration::from_secs(24 * 60 * 60);
-        let since = node.get("since").and_then(Node::duration).unwrap_or(day);
-        let format = format.unwrap_or(MorningFormat::Html);
         Ok(Some(Self { id, at, since, format, file, channel }))
     }
 }

@@ -31,18 +31,10 @@ pub const ORGANIZATION_KEYS: &[Field] = &[
         words::<EnforcementMode>(),
         "Mode of all rules of users and projects. Without it, they choose it themselves.",
     ),
-    field(
-        "allow_disable",
-        Kind::Bool,
-        "Whether users and projects can disable or pause policyd. Default: `true`.",
-    )
-    .with_default(|| Some(true.into())),
-    field(
-        "allow_exceptions",
-        Kind::Bool,
-        "Whether `policyd allow` lets a rule or a call pass. Default: `true`.",
-    )
-    .with_default(|| Some(true.into())),
+    field("allow_disable", Kind::Bool, "Whether users and projects can disable or pause policyd.")
+        .with_default(|| Some(Pins::default().allow_disable.into())),
+    field("allow_exceptions", Kind::Bool, "Whether `policyd allow` lets a rule or a call pass.")
+        .with_default(|| Some(Pins::default().allow_exceptions.into())),
     field(
         "on_error",
         words::<OnError>(),
@@ -165,13 +157,14 @@ impl Default for Pins {
 
 impl Pins {
     fn from_node(node: &Node) -> Self {
-        let is_allowed = |key: &str| node.get(key).and_then(Node::bool).unwrap_or(true);
+        let is_set = |key: &str| node.get(key).and_then(Node::bool);
+        let usual = Self::default();
         let packs = allowed_packs(node);
         let hash = |it: &Node| it.text().filter(|it| is_hash(it)).map(str::to_ascii_lowercase);
         Self {
             mode: node.get("mode").and_then(EnforcementMode::from_node),
-            allow_disable: is_allowed("allow_disable"),
-            allow_exceptions: is_allowed("allow_exceptions"),
+            allow_disable: is_set("allow_disable").unwrap_or(usual.allow_disable),
+            allow_exceptions: is_set("allow_exceptions").unwrap_or(usual.allow_exceptions),
             blocks_without_pack: node.get("on_error").and_then(OnError::from_node)
                 == Some(OnError::Block),
             allowed_packs: packs.map(|it| it.one_or_items().iter().filter_map(hash).collect()),
