@@ -271,18 +271,19 @@ impl GateContext<'_> {
         }
     }
 
-    /// Looks for preferences and runs probes; the answers are to be saved.
+    /// Looks for preferences and runs probes. Returns the view with what they showed, and the answers to save.
     pub(super) fn ask(
         &self,
-        plan: &Plan,
-        branch: &str,
+        plan: Plan,
+        view: FactView,
         evaluator: &mut Evaluator,
         report: &mut Report,
-    ) -> (Readings, Answers) {
+    ) -> (FactView, Answers) {
         let memory = self.store.paths(&self.request.event.session_id).folder;
-        report.note(format!("session type: {}", plan.session_type));
+        let view = FactView { session_type: plan.session_type, ..view };
+        report.note(format!("session type: {}", view.session_type));
         if plan.preferences.is_empty() && plan.probes.is_empty() {
-            return (Readings::default(), Answers::none(&memory));
+            return (view, Answers::none(&memory));
         }
         let preferences = self.policy.preferences.iter();
         let preferences: Vec<_> =
@@ -306,7 +307,7 @@ impl GateContext<'_> {
         report.around.preferences.clone_from(&readings.preferences);
         let found = Rc::new(readings.clone());
         evaluator.change(|it| it.readings = found);
-        let answers_of = &mut answers;
+        let (branch, answers_of) = (view.context.facts.branch.as_str(), &mut answers);
         readings.probes =
             ProbeRunner { context: self, branch, evaluator, answers: answers_of, report }
                 .run(&probes);
@@ -321,7 +322,7 @@ impl GateContext<'_> {
                 ProbeResult::Failed(why) => format!("probe {id} failed: {why}"),
             });
         }
-        (readings, answers)
+        (FactView { readings: Rc::new(readings), ..view }, answers)
     }
 
     /// Whether a preference is found; nothing where a file could not be read and none says it.

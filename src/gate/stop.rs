@@ -12,7 +12,6 @@ use super::{calls, context_usage};
 use policyd_evaluation::combine::Decision;
 use policyd_evaluation::{self as evaluation, EvaluationContext, StopOutcome};
 use policyd_fact_table::Evaluator;
-use policyd_fact_table::context::FactView;
 use policyd_facts::Facts;
 use policyd_hook::HookResponse;
 use policyd_policy::OnSaveFailure;
@@ -65,12 +64,7 @@ impl StopEvaluation<'_> {
         // Ask what must be asked before the lock is taken.
         let forced = self.forced_type(&mut report);
         let plan = evaluation::plan(it.policy, context, forced.as_deref(), &mut evaluator);
-        let (readings, answers) = it.ask(&plan, &context.facts.branch, &mut evaluator, &mut report);
-        let view = FactView {
-            session_type: plan.session_type,
-            readings: Rc::new(readings),
-            ..gathered.view.clone()
-        };
+        let (view, answers) = it.ask(plan, gathered.view.clone(), &mut evaluator, &mut report);
 
         // Decide on fresh state, under the lock; a block is durable before it is spoken.
         let mut locked = self.lock(&mut report);
@@ -98,11 +92,10 @@ impl StopEvaluation<'_> {
         let inputs = it.inputs(&gathered, &view, &state, forced.as_deref());
         let mut outcome = self.decide(bench, &mut evaluator, &mut report);
         outcome.state.last_stop = Some(mark).filter(|_| outcome.moved).or(outcome.state.last_stop);
-        let saved = self.save(locked.as_mut(), &outcome, &mut report);
-        report.around.saved = saved;
+        report.around.saved = self.save(locked.as_mut(), &outcome, &mut report);
         let limiter = evaluation::guard_of(&outcome.state, event);
         let copy_saved = copy.is_some_and(|it| update_copy(&it, copied.as_ref(), &limiter));
-        let spoken = saved.result != SaveResult::NotSaved
+        let spoken = report.around.saved.result != SaveResult::NotSaved
             || copy_saved
             || it.policy.settings.when_forgotten == OnSaveFailure::Block
             || self.is_bounded(&context.facts);
