@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use policyd::id::SessionId;
 use policyd::store::file::{Durability, LoadedDocument, Saved, load, restore, save};
-use policyd::store::session::{Layout, Origin, SessionStore, Source};
+use policyd::store::session::{Layout, RecoverySource, SessionStore, StateOrigin};
 use policyd::world::fake::{FakeWorld, Op, Survival};
 use policyd::world::{World, WorldError};
 
@@ -256,7 +256,7 @@ fn block(world: &FakeWorld) -> Option<Saved> {
 }
 
 /// The counter and where it comes from; it is mended on the way.
-fn counter(world: &FakeWorld) -> (u32, Origin) {
+fn counter(world: &FakeWorld) -> (u32, StateOrigin) {
     let store = sessions(world);
     let peeked = store.peek(&id()).state.main.consecutive_blocks;
     let found = store.lock(&id(), Duration::ZERO).unwrap().load();
@@ -279,7 +279,7 @@ fn check_session(world: &FakeWorld, saved: Option<&Saved>, old: u32, note: &str)
     for survival in Survival::all(6) {
         let after = world.reboot(survival);
         let (found, origin) = counter(&after);
-        let lost = matches!(origin, Origin::Recovered { from: Source::Nothing, .. });
+        let lost = matches!(origin, StateOrigin::Recovered { from: RecoverySource::Nothing, .. });
         assert!(!lost, "{note} {survival:?}");
         assert!(found == old || found == old + 1, "{note} {survival:?}: {found}");
         if matches!(saved, Some(Saved::Durable { .. })) {

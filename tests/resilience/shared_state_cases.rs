@@ -8,7 +8,7 @@ use std::time::Duration;
 use policyd::id::SessionId;
 use policyd::store::file::{Durability, Saved, save};
 use policyd::store::health::health;
-use policyd::store::session::{Layout, Origin, SessionStore};
+use policyd::store::session::{Layout, SessionStore, StateOrigin};
 use policyd::store::validate::validate_state;
 use policyd::world::WorldError;
 use policyd::world::fake::{FakeWorld, Op};
@@ -54,7 +54,7 @@ fn state_load(content: &str) -> Value {
     json!({
         "turn_count": found.state.turn_count,
         "consecutive_blocks": found.state.main.consecutive_blocks,
-        "recovered": matches!(found.origin, Origin::Recovered { .. }),
+        "recovered": matches!(found.origin, StateOrigin::Recovered { .. }),
     })
 }
 

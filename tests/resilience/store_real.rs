@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use policyd::id::SessionId;
 use policyd::store::file::{Durability, LoadedDocument, Saved, load, save};
-use policyd::store::session::{Layout, Origin, SessionStore};
+use policyd::store::session::{Layout, SessionStore, StateOrigin};
 use policyd::world::real::RealWorld;
 use policyd::world::{CommandOutput, ExternalCommand, World, WorldError};
 
@@ -102,7 +102,7 @@ fn a_pipe_never_blocks() {
         let made = std::process::Command::new("mkfifo").arg(path).status().unwrap();
         assert!(made.success());
     }
-    assert!(matches!(store.peek(&id()).origin, Origin::Recovered { .. }));
+    assert!(matches!(store.peek(&id()).origin, StateOrigin::Recovered { .. }));
     assert_eq!(world.append(&paths.log, b"x"), Err(WorldError::NotAFile));
     assert_eq!(block(&store), Saved::Durable { retries: 0 });
     assert_eq!(store.peek(&id()).state.main.consecutive_blocks, 1);

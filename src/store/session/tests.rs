@@ -123,14 +123,14 @@ fn a_corrupt_counter_is_recovered_from_the_log() {
         world.put(at("state.json"), garbage);
         world.put(at(".state.json.tmp"), "{");
         let origin = |it: LoadedSession| {
-            let Origin::Recovered { from, .. } = it.origin else { panic!("{:?}", it.origin) };
+            let StateOrigin::Recovered { from, .. } = it.origin else { panic!("{:?}", it.origin) };
             (from, it.state.main.consecutive_blocks)
         };
-        assert_eq!(origin(peek(&world)), (Source::Log, 3), "{garbage}");
+        assert_eq!(origin(peek(&world)), (RecoverySource::Log, 3), "{garbage}");
         assert_eq!(world.get(at("state.json")).unwrap(), garbage.as_bytes());
-        assert_eq!(origin(load(&world)), (Source::Log, 3), "{garbage}");
+        assert_eq!(origin(load(&world)), (RecoverySource::Log, 3), "{garbage}");
         let again = load(&world);
-        assert_eq!((again.origin, again.state.main.consecutive_blocks), (Origin::File, 3));
+        assert_eq!((again.origin, again.state.main.consecutive_blocks), (StateOrigin::File, 3));
         assert_eq!(again.state.main.episode, "p1");
         assert_eq!(again.state.revision, 3);
     }
@@ -145,14 +145,14 @@ fn a_torn_file_is_recovered_from_its_sibling_and_the_log_says_how_far_it_was() {
     world.put(at("state.json"), "{\"consecutive_bl");
     let found = load(&world);
     let reason = Corruption::InvalidJson;
-    assert_eq!(found.origin, Origin::Recovered { reason, from: Source::Log });
+    assert_eq!(found.origin, StateOrigin::Recovered { reason, from: RecoverySource::Log });
     assert_eq!((found.state.main.consecutive_blocks, found.state.revision), (3, 3));
     world.put(at("state.json"), "{\"consecutive_bl");
     world.remove(Path::new(&at("diagnostic.jsonl"))).unwrap();
     let found = load(&world);
-    assert_eq!(found.origin, Origin::Recovered { reason, from: Source::Backup });
+    assert_eq!(found.origin, StateOrigin::Recovered { reason, from: RecoverySource::Backup });
     assert_eq!(found.state.main.consecutive_blocks, 2);
-    assert_eq!(load(&world).origin, Origin::File);
+    assert_eq!(load(&world).origin, StateOrigin::File);
 }
 
 #[test]
@@ -161,7 +161,7 @@ fn without_log_and_sibling_the_counter_begins_at_zero_as_in_the_seed() {
     world.put(at("state.json"), "CORRUPTED JSON{{{");
     let found = load(&world);
     let reason = Corruption::InvalidJson;
-    assert_eq!(found.origin, Origin::Recovered { reason, from: Source::Nothing });
+    assert_eq!(found.origin, StateOrigin::Recovered { reason, from: RecoverySource::Nothing });
     assert_eq!(found.state.main.consecutive_blocks, 0);
     let operations: Vec<Value> = log_of(&world).iter().map(|it| it["operation"].clone()).collect();
     assert_eq!(operations, ["state_load", "validation", "state_reset", "state_save"]);
@@ -191,7 +191,7 @@ fn a_pipe_in_place_of_the_state_is_put_aside() {
     let found = load(&world);
     assert!(matches!(
         found.origin,
-        Origin::Recovered { reason: Corruption::NotAFile, from: Source::Nothing }
+        StateOrigin::Recovered { reason: Corruption::NotAFile, from: RecoverySource::Nothing }
     ));
     assert_eq!(block(&world), Saved::Durable { retries: 0 });
 }
@@ -204,7 +204,7 @@ fn a_deleted_state_is_a_fresh_session_even_with_a_sibling() {
     }
     world.remove(Path::new(&at("state.json"))).unwrap();
     let found = load(&world);
-    assert_eq!((found.origin, found.state.main.consecutive_blocks), (Origin::Fresh, 0));
+    assert_eq!((found.origin, found.state.main.consecutive_blocks), (StateOrigin::Fresh, 0));
 }
 
 #[test]
@@ -212,7 +212,7 @@ fn a_newer_file_is_read_and_never_written() {
     let world = FakeWorld::new();
     let newer = "{\"version\": 99, \"consecutive_blocks\": 2, \"session_id\": \"s1\"}";
     world.put(at("state.json"), newer);
-    assert_eq!(load(&world).origin, Origin::Newer { version: 99 });
+    assert_eq!(load(&world).origin, StateOrigin::Newer { version: 99 });
     let saved = block(&world);
     assert!(matches!(saved, Saved::NotSaved { retries: 0, .. }), "{saved:?}");
     assert_eq!(world.get(at("state.json")).unwrap(), newer.as_bytes());

@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use policyd::state::breaker::{
-    Breaker, BreakerEvent, BreakerFailure, BreakerPhase, BreakerResponse, BreakerSettings,
-    CallMetadata, CallOutcome, CountedCall, FailureEffect, Mode, OnPermanent, Window, step,
+    Breaker, BreakerEvent, BreakerFailure, BreakerMode, BreakerPhase, BreakerResponse,
+    BreakerSettings, CallMetadata, CallOutcome, CountedCall, FailureEffect, OnPermanent, Window,
+    step,
 };
 use policyd::time::Timestamp;
 
@@ -316,13 +317,13 @@ fn what_waiting_does_not_cure_may_only_be_noted() {
 
 #[test]
 fn an_observer_admits_what_it_would_reject_and_one_that_is_off_sees_nothing() {
-    let observing = BreakerSettings { mode: Mode::Observe, ..settings() };
+    let observing = BreakerSettings { mode: BreakerMode::Observe, ..settings() };
     let (breaker, phases) = run(&observing, &[(0, FAILS), (1, FAILS)]);
     assert_eq!(phases, [Closed, Open]);
     let (_, answer) = step(&breaker, BreakerEvent::Request, &observing, at(2));
     assert_eq!(answer, BreakerResponse::WouldReject { wait: Some(seconds(299)) });
     assert_eq!(breaker.capacity_percent(&observing, at(2)), 100);
-    let off = BreakerSettings { mode: Mode::Off, ..settings() };
+    let off = BreakerSettings { mode: BreakerMode::Off, ..settings() };
     assert_eq!(run(&off, &[(0, FAILS), (1, FAILS)]).0, Breaker::default());
     assert_eq!(step(&breaker, BreakerEvent::Request, &off, at(2)).1, BreakerResponse::Permitted);
 }
