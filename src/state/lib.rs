@@ -1,6 +1,7 @@
 //! What a session was before an event, and what it is after it: step functions and the stored form of their values.
 //!
-//! Contains: block limits, breakers, runs, dead letters, escalations, signals, retries. Each step is a pure function.
+//! Contains: the saved session, block limits, breakers, runs, dead letters, escalations, signals, retries. Each step
+//! is a pure function.
 //! Does not contain: files and clocks (`policyd-store` saves the values).
 //!
 //! ```

@@ -7,7 +7,8 @@ use std::time::Duration;
 use policyd_record::alert::{RECIPE_NAMES, Recipe};
 use policyd_record::notice::NoticeSeverity;
 use policyd_yaml::Node;
-use policyd_yaml::shape::{Field, Kind, field, parsed, required};
+use policyd_yaml::check::parsed;
+use policyd_yaml::shape::{Field, Kind, field, required};
 use policyd_yaml::time::parse_duration;
 
 const DAY_MINUTES: u32 = 24 * 60;

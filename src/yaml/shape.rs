@@ -3,7 +3,6 @@
 
 use serde_json::Value;
 
-use super::Node;
 use super::suggest::choice_of;
 
 /// One key of a map.
@@ -73,21 +72,6 @@ pub const fn field(name: &'static str, kind: Kind, doc: &'static str) -> Field {
 #[must_use]
 pub const fn required(name: &'static str, kind: Kind, doc: &'static str) -> Field {
     Field::required(name, kind, doc)
-}
-
-/// Parses the text of a key of a map; without a text that can be parsed, the default of the key. `None` if it has none.
-#[must_use]
-pub fn parsed<T>(
-    fields: &[Field],
-    map: &Node,
-    key: &str,
-    parse: impl Fn(&str) -> Option<T>,
-) -> Option<T> {
-    let given = map.get(key).and_then(Node::text).and_then(&parse);
-    given.or_else(|| {
-        let default = fields.iter().find(|it| it.name == key).and_then(|it| (it.default)())?;
-        parse(default.as_str()?)
-    })
 }
 
 /// Kind of a value. Tables must not contain themselves.
