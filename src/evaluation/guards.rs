@@ -233,9 +233,11 @@ pub fn judge<'p>(
         // A guard that only observes asks nothing, so another one asks first.
         unsure = unsure.filter(|it| !it.observed || guard.observed || !may_stop(guard));
         unsure = unsure.or(Some(guard).filter(|it| seen.call.beyond && may_stop(it)));
-        evaluator.change(|it| it.program = None);
         if !matches!(found, GuardResult::NotApplicable) {
             guarded.judged.push(guard.id.clone());
+            if guard.of_programs {
+                evaluator.change(|it| it.program = None);
+            }
         }
         match found {
             GuardResult::NotApplicable => {}
