@@ -87,8 +87,8 @@ fn lint_once(world: &dyn World, console: &mut Console<'_>, arguments: &LintArgum
     if arguments.fix.is_some() || arguments.diff {
         match fixing::run(console, arguments, &review, &ask) {
             fixing::Done::Shown(code) => return code,
-            fixing::Done::Again(mended) => {
-                review = LintReview { unreadable: review.unreadable, ..mended };
+            fixing::Done::Again(fixed) => {
+                review = LintReview { unreadable: review.unreadable, ..fixed };
             }
         }
     }

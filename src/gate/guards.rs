@@ -9,7 +9,6 @@ use std::rc::Rc;
 use super::allowances;
 use super::approvals;
 use super::context::GateContext;
-use super::inputs::RequiredState;
 use super::on_disk;
 use super::output::{self, Report};
 use super::request::Request;
@@ -90,7 +89,7 @@ impl GuardEvaluation<'_> {
                 false => self.event_alone(concerned.iter().any(|it| recognized(&it))),
             };
         if concerned.iter().filter(|it| reads_stores(it)).any(|it| recognized(&it)) {
-            view.stores = Rc::new(it.load_state(RequiredState::ALL));
+            view.stores = Rc::new(it.load_stores(FactSources::STORES));
         }
         view.call = Some(Rc::clone(&seen));
         let context = Rc::clone(&view.context);

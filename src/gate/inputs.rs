@@ -18,12 +18,11 @@ use policyd_evaluation::situation::{
     EventContext, ExcludedFacts, FileNow, exclude_fixed, exclude_generated, exclude_removed,
     exclude_scratch, exclude_undone,
 };
-use policyd_evaluation::standing::standing;
 use policyd_evaluation::{self as evaluation, Plan, preference};
 use policyd_fact_table::Evaluator;
 use policyd_fact_table::context::{FactView, ProbeResult, Readings, StoreSnapshots};
 use policyd_fact_table::pattern::prose_regex;
-use policyd_fact_table::source::FactSource;
+use policyd_fact_table::source::{FactSource, FactSources};
 use policyd_facts::Facts;
 use policyd_facts::event::EventKind;
 use policyd_packs as packs;
@@ -31,29 +30,15 @@ use policyd_policy::Preference;
 use policyd_record::mask::mask_json;
 use policyd_state::context::Overrides;
 use policyd_state::{SessionState, StopMark};
-use policyd_store::breakers::BreakerStore;
 use policyd_store::edit_log;
 use policyd_store::hook_calls;
 use policyd_store::probe_cache::Answers;
-use policyd_store::signals::SignalStore;
 use policyd_store::subagents::Reader;
 use policyd_store::transcript::{self, Patience, Places, TranscriptDelta, TranscriptError};
 use policyd_tasks::Stores;
 use policyd_workspace::project::{self, Project};
 use policyd_world::WorldError;
 use policyd_yaml::checksum::{checksum, hex};
-
-/// Which stored state the rules read.
-#[derive(Clone, Copy)]
-pub(super) struct RequiredState {
-    pub(super) breakers: bool,
-    pub(super) waiting: bool,
-    pub(super) signals: bool,
-}
-
-impl RequiredState {
-    pub(super) const ALL: Self = Self { breakers: true, waiting: true, signals: true };
-}
 
 /// What was read before anything is asked.
 pub(super) struct EvaluationInputs {
@@ -137,13 +122,7 @@ impl GateContext<'_> {
             overrides: self.overrides(report),
             now: self.request.now,
         };
-        let sources = self.policy.sources;
-        let required = RequiredState {
-            breakers: sources.contains(FactSource::Breakers),
-            waiting: sources.contains(FactSource::Queues),
-            signals: sources.contains(FactSource::Signals),
-        };
-        let stores = Rc::new(self.load_state(required));
+        let stores = Rc::new(self.load_stores(self.policy.sources));
         let view = FactView { stores, ..situation.view(self.policy, self.words) };
         EvaluationInputs { view, cursor, read: how_far, subagents, forgotten, remote_host }
     }
@@ -179,25 +158,12 @@ impl GateContext<'_> {
         Reader { world, lens, key, cursors, deadline }.add(&mut read.facts, transcript)
     }
 
-    /// Loads the states of breakers, what waits for humans, and which signals wait. Facts of a store that cannot be
-    /// read are unknown.
-    pub(super) fn load_state(&self, required: RequiredState) -> StoreSnapshots {
-        let now = self.request.now;
-        let durability = || self.store.durability.clone();
-        let breakers = || BreakerStore::new(self.world, &self.state_dir, durability()).all().ok();
-        let waiting = || Stores { now, ..self.stores(Duration::ZERO) }.waiting();
-        let kinds = &self.policy.signals;
-        let signals =
-            || SignalStore::new(self.world, &self.state_dir, kinds, durability()).waiting(now);
-        StoreSnapshots {
-            breakers: required
-                .breakers
-                .then(breakers)
-                .flatten()
-                .map(|it| standing(self.policy, &it, now)),
-            waiting: required.waiting.then(waiting).flatten(),
-            signals: required.signals.then(signals).flatten(),
+    /// Loads what rules with these sources read of the stores.
+    pub(super) fn load_stores(&self, sources: FactSources) -> StoreSnapshots {
+        if !sources.has_some(FactSources::STORES) {
+            return StoreSnapshots::default();
         }
+        Stores { now: self.request.now, ..self.stores(Duration::ZERO) }.snapshots(sources)
     }
 
     /// What the environment says of the context's window, where the pack asks.

@@ -46,7 +46,7 @@ pub struct PlotMark {
     pub title: String,
 }
 
-/// Something that lasted, in a row of its own.
+/// A period, drawn in a row of its own.
 pub struct Lane {
     pub name: String,
     pub class: &'static str,

@@ -31,7 +31,10 @@ use std::time::Duration;
 
 use policyd_base::limits::COMMAND_LOCK_WAIT;
 use policyd_evaluation::dead_letter::waiting;
+use policyd_evaluation::standing::standing;
+use policyd_fact_table::context::StoreSnapshots;
 use policyd_fact_table::queue_facts::QueueSnapshot;
+use policyd_fact_table::source::{FactSource, FactSources};
 use policyd_fact_table::watch::CoverageRecorder;
 use policyd_policy::Policy;
 use policyd_state::escalation::Escalation;
@@ -94,6 +97,17 @@ impl<'a> Stores<'a> {
             by: world.env("USER").or_else(|| world.env("USERNAME")).unwrap_or_default(),
             now: world.now(),
             watch: None,
+        }
+    }
+
+    /// Returns what rules read of the stores: those of these sources. A store that cannot be read is unknown.
+    pub fn snapshots(&self, sources: FactSources) -> StoreSnapshots {
+        let breakers = || Some(standing(self.policy, &self.breakers.all().ok()?, self.now));
+        let signals = || self.signals.waiting(self.now);
+        StoreSnapshots {
+            breakers: sources.contains(FactSource::Breakers).then(breakers).flatten(),
+            waiting: sources.contains(FactSource::Queues).then(|| self.waiting()).flatten(),
+            signals: sources.contains(FactSource::Signals).then(signals).flatten(),
         }
     }
 

@@ -206,6 +206,11 @@ fn each_kind_of_name_is_found() {
         ("undocumented", "x.rs", 2),
     ];
     assert_eq!(found, expected);
+    assert_eq!(differences(&counts, &counts), []);
+    assert_eq!(differences(&counts, &Counts::new()).len(), expected.len());
+    let stale = parse_baseline("former-type Told 2\ntuple-parameter y.rs 1\n");
+    let stale = differences(&Counts::new(), &stale);
+    assert_eq!(stale.iter().map(|it| (it.2, it.3)).collect::<Vec<_>>(), [(0, 2), (0, 1)]);
     let former: Vec<_> = FORMER.split_whitespace().collect();
     assert!(former.is_sorted() && NOUNS.is_sorted(), "sort the lists");
 }

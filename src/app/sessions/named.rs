@@ -16,17 +16,15 @@ use crate::workspace::project::{self, Project};
 use policyd_base::id::SessionId;
 use policyd_evaluation as evaluation;
 use policyd_evaluation::situation::{EventContext, Matchers};
-use policyd_evaluation::standing::standing;
 use policyd_fact_table::Evaluator;
-use policyd_fact_table::context::{Context, FactView, ProbeResult, StoreSnapshots};
+use policyd_fact_table::context::{Context, FactView, ProbeResult};
 use policyd_fact_table::context_facts::ContextUsage;
+use policyd_fact_table::source::FactSources;
 use policyd_facts::Facts;
 use policyd_facts::event::EventKind;
 use policyd_hook::payload;
 use policyd_policy::Policy;
-use policyd_store::breakers::BreakerStore;
 use policyd_store::session::SessionStore;
-use policyd_store::signals::SignalStore;
 use policyd_store::subagents::Reader;
 use policyd_store::transcript::{self, Places};
 use policyd_world::{FileKind, World};
@@ -68,20 +66,13 @@ impl Session {
             path => from_file(world, project, policy, path.map(Path::new), wanted.subagent)?,
         };
         let (store, own) = project::sessions(world, project, &policy.settings);
-        let breakers = BreakerStore::new(world, &own, store.durability.clone());
         let mut view = session.view;
-        let now = view.context.now;
         let location = {
             let (state_dir, durability) = (own.as_path(), &store.durability);
             StoreLocation { state_dir, durability, lock_wait: Duration::ZERO }
         };
-        let signals = SignalStore::new(world, &own, &policy.signals, store.durability.clone());
-        view.stores = Rc::new(StoreSnapshots {
-            // Facts of breakers that cannot be read are unknown.
-            breakers: breakers.all().ok().map(|it| standing(policy, &it, now)),
-            waiting: Stores::new(world, policy, location).waiting(),
-            signals: signals.waiting(now),
-        });
+        let stores = Stores { now: view.context.now, ..Stores::new(world, policy, location) };
+        view.stores = Rc::new(stores.snapshots(FactSources::STORES));
         view.usage = Some(Rc::new(usage(policy, &view.context, &store)));
         // What the plan asks for is not asked here; the type of the session is learned.
         let mut evaluator = Evaluator::new(Rc::new(view.clone()));
