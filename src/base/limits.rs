@@ -83,8 +83,6 @@ pub const COMMAND_TEXT_MAX: usize = 1024;
 pub const FAILURES_KEPT_MAX: usize = 20;
 /// Maximum number of failures before the first edit that facts keep of a command class.
 pub const FAILURES_BEFORE_MAX: usize = 100;
-/// Time for the analysis of a tool call and the evaluation of its guards.
-pub const CALL_TIME_MAX: Duration = Duration::from_secs(1);
 /// Paths of one tool call whose symbolic links are resolved.
 pub const CALL_PATHS_MAX: usize = 512;
 /// Patch files that are read for one tool call.

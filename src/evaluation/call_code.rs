@@ -14,13 +14,14 @@ const DIGITS: &[u8; 32] = b"0123456789ABCDEFGHJKMNPQRSTVWXYZ";
 const CODE_DIGITS: usize = 8;
 
 /// Returns the SHA-256 of a tool call in hexadecimal digits: over its session, its directory, its tool, and its whole
-/// input. `None` if the event has no tool.
+/// input, and over the texts of the files that made guards fire. `None` if the event has no tool.
 #[must_use]
-pub fn digest(event: &Event, folder: &str) -> Option<String> {
+pub fn digest(event: &Event, folder: &str, scripts: &[&str]) -> Option<String> {
     let tool = event.tool_name.as_deref()?;
     let input = canonical(&event.tool_input);
     let mut hash = Sha256::new();
-    for part in [event.session_id.as_str(), folder, tool, &input] {
+    let parts = [event.session_id.as_str(), folder, tool, &input];
+    for part in parts.iter().chain(scripts) {
         hash.update(u64::try_from(part.len()).unwrap_or(u64::MAX).to_le_bytes());
         hash.update(part);
     }

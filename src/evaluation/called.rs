@@ -58,9 +58,10 @@ pub struct LoggedEvent {
     /// Guards that also read the session's facts or stored state, which are not logged.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub elsewhere: Vec<String>,
-    /// Files whose patches were read. The patches are not logged.
+    /// Files whose content was read: patches that the call applies, and scripts that it runs. The content is not
+    /// logged.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub patches: Vec<String>,
+    pub read_files: Vec<String>,
 }
 
 /// The program and the pack that decided.
@@ -80,7 +81,7 @@ impl LoggedEvent {
     pub fn new(
         event: &Event,
         around: &CallEnvironment,
-        patches: &[String],
+        read_files: &[String],
         by: By<'_>,
         mask: fn(&mut Value) -> usize,
     ) -> Self {
@@ -109,7 +110,7 @@ impl LoggedEvent {
             .into_iter()
             .map(|(folder, clean)| (hidden(&folder), clean))
             .collect();
-        let patches = patches.iter().map(|it| hidden(it)).collect();
+        let read_files = read_files.iter().map(|it| hidden(it)).collect();
         Self {
             program: by.program.to_owned(),
             pack_hash: hex(by.pack_hash),
@@ -125,7 +126,7 @@ impl LoggedEvent {
             agent_type: event.agent_type.clone(),
             continued: Some(event.continued).filter(|it| *it != ContinuedConversation::default()),
             elsewhere: Vec::new(),
-            patches,
+            read_files,
         }
     }
 
@@ -156,8 +157,8 @@ impl LoggedEvent {
         if self.left_out > 0 {
             lost.push(format!("the call was too long to be logged ({} bytes)", self.left_out));
         }
-        for path in &self.patches {
-            lost.push(format!("what the patch `{path}` said is not kept"));
+        for path in &self.read_files {
+            lost.push(format!("what `{path}` contained is not kept"));
         }
         for id in &self.elsewhere {
             lost.push(format!(

@@ -56,6 +56,8 @@ pub struct GuardVerdict {
     pub allowed: Option<String>,
     /// Program that the guard matched; otherwise empty.
     pub program: String,
+    /// The file that runs the program, and its line: `clean.sh:3`. Empty if the call itself runs it.
+    pub script: String,
     /// Source location of the guard.
     pub place: String,
     /// Conditions with the values of their parts, if requested.
@@ -108,8 +110,11 @@ impl GuardVerdict {
     /// Returns the message with the guard's name.
     #[must_use]
     pub fn format_message(&self) -> String {
-        let Self { message, id, .. } = self;
+        let Self { message, id, script, .. } = self;
         match &self.unknown {
+            None if !script.is_empty() => {
+                format!("In `{script}`, which this call runs: {message} (guard `{id}`)")
+            }
             None => format!("{message} (guard `{id}`)"),
             Some(why) => format!(
                 "policyd cannot tell whether this is allowed: {why}. {message} (guard `{id}`)"
@@ -208,6 +213,12 @@ pub fn in_force(guard: &Guard, now: Timestamp) -> bool {
     guard.expires_millis.is_none_or(|at| now.millis() < at)
 }
 
+/// Steps of the evaluation of one call. Each guard and each program that it looks at are one step; the length of the
+/// line makes it more, because conditions may search it. Steps do not depend on the load of the machine.
+const STEPS_MAX: usize = 200_000;
+/// Bytes of a line that count as one more step.
+const STEP_BYTES: usize = 4096;
+
 /// Evaluates guards. `seen` is the tool call of the event.
 pub fn judge<'p>(
     guards: impl Iterator<Item = &'p Guard>,
@@ -224,10 +235,18 @@ pub fn judge<'p>(
     let words = if split { words(&seen.call.command) } else { BTreeSet::new() };
     let names: Vec<HashedName> =
         seen.call.programs.iter().map(|it| HashedName::new(&it.name)).collect();
+    let weight = 1 + seen.call.command.len() / STEP_BYTES;
+    let mut steps = 0;
     let mut guards = guards.peekable();
     let secret = guards.peek().is_some() && holds_secrets(&event.tool_response);
     for guard in guards.filter(|it| secret || !it.masks) {
         let (names, words) = (names.as_slice(), &words);
+        let programs = names.iter().filter(|it| guard.names.may_have(**it)).count();
+        steps += weight * programs.max(1);
+        if steps > STEPS_MAX {
+            unsure = unsure.or(Some(guard).filter(|it| may_stop(it)));
+            continue;
+        }
         let mut of_call = GuardEvaluator { guard, seen, names, words, context, evaluator, detail };
         let found = of_call.evaluate();
         // A guard that only observes asks nothing, so another one asks first.
@@ -254,8 +273,10 @@ pub fn judge<'p>(
     allows.take_effect(&mut guarded, &seen.call, event);
     // An unanalyzed part can contain anything, so no guard can pass for certain.
     if let Some(guard) = unsure {
-        let why = seen.call.unread.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
-        guarded.ask_for(guard, &why, event);
+        let unread = seen.call.unread.iter().map(String::as_str);
+        let long = Some("it starts very many programs").filter(|_| steps > STEPS_MAX);
+        let why: Vec<&str> = unread.chain(long).collect();
+        guarded.ask_for(guard, &why.join(", "), event);
     }
     guarded
 }
@@ -308,6 +329,7 @@ impl GuardsOutcome {
             observed: guard.observed,
             allowed: None,
             program: String::new(),
+            script: String::new(),
             place: guard.body.place.to_string(),
             explanation: Vec::new(),
         };
@@ -326,6 +348,11 @@ impl GuardsOutcome {
         let deciding = deciding.filter(|_| self.decision != Decision::None);
         self.reason =
             deciding.map(GuardVerdict::format_message).collect::<Vec<String>>().join("\n");
+    }
+
+    /// Adds what a guard says about a file that the call runs.
+    pub fn add_script_verdict(&mut self, verdict: GuardVerdict, event: &Event) {
+        self.add(verdict, Vec::new(), event);
     }
 
     fn add(&mut self, verdict: GuardVerdict, updated: Vec<(String, String)>, event: &Event) {

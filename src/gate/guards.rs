@@ -9,11 +9,12 @@ use std::rc::Rc;
 use super::allowances;
 use super::approvals;
 use super::context::GateContext;
-use super::on_disk;
+use super::on_disk::{self, GateDisk};
 use super::output::{self, Report};
 use super::request::Request;
+use super::scripts::ScriptGuards;
 use super::work_tree::CleanTrees;
-use policyd_base::limits::{CALL_TIME_MAX, SPOKEN_CHARS_MAX};
+use policyd_base::limits::SPOKEN_CHARS_MAX;
 use policyd_evaluation::Detail;
 use policyd_evaluation::call_code;
 use policyd_evaluation::called::{By, LoggedEvent};
@@ -25,7 +26,7 @@ use policyd_fact_table::Evaluator;
 use policyd_fact_table::call_facts::CallFacts;
 use policyd_fact_table::context::FactView;
 use policyd_fact_table::source::{FactSource, FactSources};
-use policyd_facts::call::{AnalysisContext, CallEnvironment, TimeLimit};
+use policyd_facts::call::{AnalysisContext, Call, CallEnvironment};
 use policyd_packs as packs;
 use policyd_policy::guards::Guard;
 use policyd_record::decision_log;
@@ -48,10 +49,7 @@ impl GuardEvaluation<'_> {
         if guards::applicable_guards(it.policy, event, now).next().is_none() {
             return false;
         }
-        let begun = self.context.world.elapsed();
-        let is_late = || self.context.world.elapsed().saturating_sub(begun) > CALL_TIME_MAX;
-        let mut seen = self.seen(TimeLimit(&is_late));
-        let taken = self.context.world.elapsed().saturating_sub(begun);
+        let mut seen = self.seen();
         let values = &self.context.words.lens.lens().value_options;
         let concerned = match it.request.detail {
             // An explanation shows every condition.
@@ -102,18 +100,11 @@ impl GuardEvaluation<'_> {
             concerned.iter().filter(|it| reads_session(it) || reads_stores(it) || masks(it));
         let elsewhere: BTreeSet<&str> = elsewhere.map(|it| it.id.as_str()).collect();
         let detail = self.context.request.detail;
-        // Reads of the disk and of the transcript have their own limits and do not count.
-        let end = self.context.world.elapsed().saturating_add(CALL_TIME_MAX.saturating_sub(taken));
-        let judged = concerned.iter().copied().take_while(|_| self.context.world.elapsed() <= end);
-        let mut guarded = guards::judge(judged, event, &seen, asked.0, asked.1, detail);
-        // A guard that only observes asks nothing, so another one asks first.
-        let stopping = concerned.iter().filter(|it| guards::may_stop(it));
-        if self.context.world.elapsed() > end
-            && let Some(guard) = stopping.min_by_key(|it| it.observed)
-        {
-            guarded.ask_for(guard, "it takes too long to analyze", event);
-        }
-        self.allow(&mut guarded, report);
+        let mut guarded =
+            guards::judge(concerned.iter().copied(), event, &seen, asked.0, asked.1, detail);
+        let scripts = ScriptGuards { context: it, seen: &seen };
+        scripts.judge(asked.0, asked.1, &mut guarded);
+        self.allow(&mut guarded, &seen.call, report);
         self.log(&guarded, &seen, &elsewhere, report);
         self.answer(guarded, report);
         true
@@ -133,14 +124,14 @@ impl GuardEvaluation<'_> {
     }
 
     /// The tool call as guards see it; at an event without one there is nothing in it.
-    fn seen(&self, patience: TimeLimit<'_>) -> CallFacts {
+    fn seen(&self) -> CallFacts {
         let around = Rc::new(self.around());
         let knowledge = &*self.context.policy.guards.knowledge;
         let reading = AnalysisContext {
             lens: &*self.context.words.lens,
             knowledge,
             around: &around,
-            patience,
+            disk: &GateDisk { world: self.context.world, around: &around },
         };
         let call = self.context.request.event.call(reading);
         CallFacts { call, around }
@@ -168,13 +159,17 @@ impl GuardEvaluation<'_> {
     }
 
     /// Drops decisions that the user allows, and says how the user can allow the rest.
-    fn allow(&self, guarded: &mut GuardsOutcome, report: &mut Report) {
+    fn allow(&self, guarded: &mut GuardsOutcome, call: &Call, report: &mut Report) {
         if guarded.decision < Decision::Ask {
             return;
         }
         let Request { event, .. } = self.context.request;
         let folder = event.folder.as_deref().unwrap_or(&self.context.project.folder);
-        guarded.digest = call_code::digest(event, &folder.display().to_string());
+        // What the user allows is the file as it is now.
+        let scripts = call.all_scripts().into_iter().map(|it| it.text.as_str());
+        let scripts = scripts.filter(|_| guarded.verdicts.iter().any(|it| !it.script.is_empty()));
+        let scripts: Vec<&str> = scripts.collect();
+        guarded.digest = call_code::digest(event, &folder.display().to_string(), &scripts);
         let stopping = guarded.verdicts.iter().filter(|it| it.decision() >= Decision::Ask);
         let blocked = BlockedEvent {
             session: &event.session_id,
@@ -229,13 +224,16 @@ impl GuardEvaluation<'_> {
         if guarded.verdicts.is_empty() || (*dry_run && !project::debug(self.context.world)) {
             return;
         }
-        let patches: Vec<String> = seen.call.patches.iter().map(|it| it.path.clone()).collect();
+        let patches = seen.call.patches.iter().map(|it| &it.path);
+        let scripts = seen.call.all_scripts();
+        let files: Vec<String> =
+            patches.chain(scripts.iter().map(|it| &it.path)).cloned().collect();
         let by = By {
             program: env!("CARGO_PKG_VERSION"),
             pack_hash: self.context.found.map(packs::Found::short_hash).unwrap_or_default(),
             pack_folder: self.context.found.and_then(packs::Found::folder),
         };
-        let mut called = LoggedEvent::new(event, &seen.around, &patches, by, mask_json);
+        let mut called = LoggedEvent::new(event, &seen.around, &files, by, mask_json);
         let said = guarded.verdicts.iter().map(|it| &it.id);
         called.unattended = !self.context.is_attended();
         called.supervised = self.context.is_supervised();

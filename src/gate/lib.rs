@@ -30,6 +30,7 @@ mod probes;
 mod project_view;
 mod reactions;
 mod request;
+mod scripts;
 mod sharing;
 mod stop;
 pub mod summaries;

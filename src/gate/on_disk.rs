@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use policyd_base::limits::{CALL_PATCH_BYTES_MAX, CALL_PATCHES_MAX, CALL_PATHS_MAX};
-use policyd_facts::call::{Call, CallEnvironment, LinkTarget, ResolvedPath, normal};
+use policyd_facts::call::{Call, CallDisk, CallEnvironment, LinkTarget, ResolvedPath, normal};
+use policyd_shell::limits::SHELL_TEXT_MAX;
 use policyd_shell::path::in_folder;
-use policyd_world::{World, WorldError};
+use policyd_world::{FileKind, World, WorldError};
 
 /// Folders above a path that are tried, where it is not there itself.
 const STEPS_MAX: usize = 8;
@@ -73,6 +74,39 @@ pub(super) fn inspect_paths(world: &dyn World, call: &mut Call, around: &mut Cal
     }
     real.retain(|path, it| *path != it.lies || *path != it.leads);
     around.real = real;
+}
+
+/// The disk for the analysis of a call.
+#[derive(Clone, Copy)]
+pub(super) struct GateDisk<'a> {
+    pub(super) world: &'a dyn World,
+    /// Where the call happens.
+    pub(super) around: &'a CallEnvironment,
+}
+
+impl std::fmt::Debug for GateDisk<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("GateDisk")
+    }
+}
+
+impl CallDisk for GateDisk<'_> {
+    fn is_directory(&self, path: &str) -> Option<bool> {
+        match self.world.stat(Path::new(path)) {
+            Ok(found) => Some(found.kind == FileKind::Folder),
+            Err(WorldError::NotFound) => Some(false),
+            Err(_) => None,
+        }
+    }
+
+    fn script(&self, path: &str) -> Option<String> {
+        let CallEnvironment { project, folder, home, temporary, .. } = self.around;
+        let places = [project, folder, home].into_iter().chain(temporary);
+        let is_own = |it: &&String| !it.is_empty() && Path::new(path).starts_with(it);
+        places.into_iter().find(|it| is_own(it))?;
+        let bytes = self.world.read(Path::new(path), SHELL_TEXT_MAX).ok()?;
+        String::from_utf8(bytes).ok().filter(|it| !it.contains('\0'))
+    }
 }
 
 /// Whether a folder is also found by the other case of its letters.

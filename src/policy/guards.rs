@@ -155,6 +155,8 @@ pub struct GuardBody {
     pub updated_input: Vec<(String, String)>,
     /// Effect if the guard cannot be evaluated.
     pub on_error: OnUnknown,
+    /// The files whose commands the guard looks at, if a call runs a file.
+    pub in_scripts: GuardedScripts,
     /// Location of the guard.
     pub place: SourceLocation,
 }
@@ -215,6 +217,23 @@ impl GuardAction {
     }
 }
 
+/// The files whose commands a guard looks at, if a call runs a file.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum GuardedScripts {
+    /// None.
+    None,
+    /// Files that git does not have in this form: the agent may have written them.
+    #[default]
+    Changed,
+    /// All files, also those that the user committed.
+    All,
+}
+
+impl Word for GuardedScripts {
+    const NAMES: &'static [&'static str] = &["none", "changed", "all"];
+    const VALUES: &'static [Self] = &[Self::None, Self::Changed, Self::All];
+}
+
 /// Effect of a guard that cannot be evaluated; the weakest first.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum OnUnknown {
@@ -269,6 +288,7 @@ pub(super) struct GuardKeys {
     updated_input: Vec<(String, String)>,
     mode: Mode,
     on_error: OnUnknown,
+    in_scripts: GuardedScripts,
     expires_millis: Option<i64>,
 }
 
@@ -303,6 +323,9 @@ record! {
         mode: words::<Mode>() => mode, "How far it is in force.";
         on_error: words::<OnUnknown>() => on_error,
             "Effect if it is unknown whether it fires; `warn` by default.";
+        in_scripts: words::<GuardedScripts>() => in_scripts,
+            "If a call runs a file: which files it looks into. `changed`, the default, is a file that git does not \
+             have in this form; `all` also looks into committed files. What is unknown in a file passes.";
         expires: Kind::Date => expires_millis by EXPIRES, "From this day on it is not judged.";
         reason: Kind::Text, "Why it is an exception.";
         use ENABLED;
@@ -372,6 +395,7 @@ impl Builder<'_> {
             message: message.trim().to_owned(),
             updated_input: keys.updated_input,
             on_error: keys.on_error,
+            in_scripts: keys.in_scripts,
             place: entry.span().map(place).unwrap_or_default(),
         };
         let source = entry.layers.last().map(|it| it.span.source.name.as_str()).unwrap_or_default();

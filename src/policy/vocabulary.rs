@@ -114,6 +114,8 @@ record! {
         saves: OPERANDS => saves,
             "Operands that are addresses, what is there saved under the last step of each.";
         read_options: TEXTS => read_options, "Options whose value is a file that they read.";
+        run_options: TEXTS => run_options,
+            "Options whose value is a file of statements that they run, as they run those of their standard input.";
         write_options: TEXTS => write_options, "Options whose value is a file that they write.";
         folder_options: TEXTS => folder_options,
             "Options whose value is a folder that they write files into.";

@@ -16,7 +16,7 @@ use policyd_fact_table::call_facts::CallFacts;
 use policyd_fact_table::context::{ConversationProse, FactView, Readings};
 use policyd_fact_table::source::FactSources;
 use policyd_facts::Facts;
-use policyd_facts::call::{AnalysisContext, CallEnvironment, TimeLimit};
+use policyd_facts::call::{AnalysisContext, CallEnvironment, NoDisk};
 use policyd_facts::compiled::CompiledMatchers;
 use policyd_facts::event::{Event, EventKind};
 use policyd_policy::Policy;
@@ -153,12 +153,7 @@ impl<'p> Judge<'p> {
             return GuardsOutcome::default();
         }
         let knowledge = &*self.policy.guards.knowledge;
-        let reading = AnalysisContext {
-            lens: &*self.words.lens,
-            knowledge,
-            around,
-            patience: TimeLimit::ENDLESS,
-        };
+        let reading = AnalysisContext { lens: &*self.words.lens, knowledge, around, disk: &NoDisk };
         let seen = Rc::new(CallFacts { call: call.event.call(reading), around: Rc::clone(around) });
         let (policy, kind) = (self.policy, call.event.kind);
         let tool = call.event.tool_name.clone().unwrap_or_default();

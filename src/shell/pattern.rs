@@ -295,16 +295,23 @@ impl<'a> ProgramArguments<'a> {
     }
 
     fn bundles(&self) -> impl Iterator<Item = &'a str> {
-        self.options.iter().filter_map(|option| short_letters(option.name))
+        self.options.iter().filter_map(|option| bundled_letters(option.name))
     }
 }
 
-/// Returns the letters of `-rf`. A longer option is a word after a single dash, such as `-delete`.
+/// Returns the letters of a pattern such as `-rf`. A longer option is a word after a single dash, such as `-delete`.
 fn short_letters(option: &str) -> Option<&str> {
-    const BUNDLE_MAX: usize = 4;
+    const PATTERN_MAX: usize = 4;
+    bundled_letters(option).filter(|it| it.len() <= PATTERN_MAX)
+}
+
+/// Returns the letters of an argument that may be a bundle of one-letter options: `-rf`. Some programs have words
+/// behind a single dash, such as `-delete`; no limit of length tells them apart.
+#[must_use]
+pub(crate) fn bundled_letters(option: &str) -> Option<&str> {
     let letters = option.strip_prefix('-')?;
-    let bundle = (1..=BUNDLE_MAX).contains(&letters.len());
-    (bundle && letters.bytes().all(|b| b.is_ascii_alphanumeric())).then_some(letters)
+    let is_bundle = !letters.is_empty() && letters.bytes().all(|b| b.is_ascii_alphanumeric());
+    is_bundle.then_some(letters)
 }
 
 #[cfg(test)]

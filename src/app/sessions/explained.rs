@@ -18,7 +18,7 @@ use policyd_fact_table::Evaluator;
 use policyd_fact_table::call_facts::CallFacts;
 use policyd_fact_table::context::FactView;
 use policyd_fact_table::source::FactSources;
-use policyd_facts::call::{AnalysisContext, TimeLimit};
+use policyd_facts::call::{AnalysisContext, NoDisk};
 use policyd_facts::compiled::CompiledMatchers;
 use policyd_policy::Policy;
 use policyd_record::decision_log::Entry;
@@ -189,12 +189,8 @@ fn guard_again(
     let event = called.event(&whose, entry.tool.as_deref());
     let words = Matchers::new(CompiledMatchers::new(policy.lens.clone()), policy.texts.clone());
     let knowledge = &*policy.guards.knowledge;
-    let reading = AnalysisContext {
-        lens: &*words.lens,
-        knowledge,
-        around: &called.around,
-        patience: TimeLimit::ENDLESS,
-    };
+    let reading =
+        AnalysisContext { lens: &*words.lens, knowledge, around: &called.around, disk: &NoDisk };
     let call = event.call(reading);
     let seen = Rc::new(CallFacts { call, around: Rc::new(called.around.clone()) });
     let situation =

@@ -254,6 +254,7 @@ impl GuardEvaluator<'_> {
             observed: guard.observed,
             allowed: None,
             program: program.to_owned(),
+            script: String::new(),
             place: body.place.to_string(),
             explanation: self.explained(body),
         }

@@ -7,7 +7,8 @@
 use std::collections::BTreeMap;
 use std::str::Chars;
 
-use super::files::Interpreter;
+use super::code_text::{path_text, shell_text, simplified};
+use super::files::{CodeCall, Interpreter};
 use super::scope::ShellState;
 use super::statements::Scanner;
 use super::words::ShellText;
@@ -17,32 +18,41 @@ use crate::glob::word_matches;
 use crate::limits::SHELL_TEXT_MAX;
 use crate::shell::escape_number;
 
-/// Maximum number of calls of one function that are followed.
-const CALLS_MAX: usize = 16;
+/// The subcommand of `deno` and `bun` before a file.
+const RUNS: &str = "run";
+/// The command that stands for a call that lists files.
+const LISTS: &str = "ls";
+/// Letters of options of interpreters that take the rest of their word: `perl -MEncode`.
+const TAKES_REST: [char; 7] = ['M', 'm', 'I', 'r', 'W', 'X', 'l'];
 
 impl Scanner<'_> {
-    /// Finds the code that an interpreter runs.
-    pub(super) fn find_code(&self, program: &mut Invocation, scope: &ShellState) {
+    /// Finds the code that an interpreter runs. Returns the index of the argument that is a file of code.
+    pub(super) fn find_code(&self, program: &mut Invocation, scope: &ShellState) -> Option<usize> {
         let known = &self.context.knowledge.interpreters;
         let is_row = |it: &&Interpreter| word_matches(&it.program, &program.name);
-        let Some(row) = known.named(&program.name).find(is_row) else { return };
+        let row = known.named(&program.name).find(is_row)?;
         if powershell::is_one(&program.name)
             && let Some(code) = powershell::code(&program.args)
         {
-            return given(program, code);
+            given(program, code);
+            return None;
         }
-        let mut words = program.args.iter();
-        while let Some(word) = words.next() {
+        let mut words = program.args.iter().enumerate();
+        while let Some((at, word)) = words.next() {
             let text = word.text.as_str();
             if let Some(value) = given_code(row, text) {
                 let code = match value {
                     Some(at) => Some(word.tail(at)),
-                    None => words.next().cloned(),
+                    None => words.next().map(|it| it.1.clone()),
                 };
-                return given(program, code.unwrap_or_default());
+                given(program, code.unwrap_or_default());
+                return None;
             }
             if row.other.iter().any(|it| it == text) {
-                return;
+                return None;
+            }
+            if text == RUNS {
+                continue;
             }
             if is_standard_input(text) {
                 break;
@@ -52,7 +62,7 @@ impl Scanner<'_> {
             }
             if row.first {
                 program.code.clone_from(&word.text);
-                return;
+                return None;
             }
             // The argument is a script file.
             let written = self.known_content(word, scope);
@@ -62,16 +72,19 @@ impl Scanner<'_> {
             } else if word.pipe || written.is_some() {
                 program.runs_unknown = true;
                 program.fed_by.extend(written.into_iter().flat_map(|it| it.from));
+            } else {
+                return Some(at);
             }
-            return;
+            return None;
         }
         if row.first {
-            return;
+            return None;
         }
         match &program.input.text {
             Some(text) => program.code.clone_from(text),
             None => program.runs_unknown = program.input.piped,
         }
+        None
     }
 
     /// Runs the programs that a piece of code starts.
@@ -86,14 +99,26 @@ impl Scanner<'_> {
             return;
         }
         let knowledge = self.context.knowledge;
+        let simple = simplified(program, code);
+        let code = &*simple;
         let names = NameBindings::of(code);
         let fits =
             |only: &[String]| only.is_empty() || only.iter().any(|it| word_matches(it, program));
-        for row in knowledge.calls.iter().filter(|it| fits(&it.only)) {
+        let rows = || knowledge.calls.iter().filter(|it| fits(&it.only));
+        let listed = listed_folders(code, &names, rows().filter(|it| it.like == [LISTS]));
+        for row in rows().filter(|it| it.like != [LISTS]) {
             let found = names.calls_of(&row.call).flat_map(|it| calls(code, &it, &names));
-            let found: Vec<Vec<String>> = found.take(CALLS_MAX).collect();
+            let found: Vec<Vec<String>> = found.collect();
             for arguments in found {
+                if !self.spend_steps(arguments.iter().map(String::len).sum()) {
+                    return;
+                }
+                self.find_line(code, &arguments);
                 let arguments = names.put_in(arguments);
+                if let Some(command) = opened_pipe(&row.call, &arguments) {
+                    self.scan_text(&command, &mut scope.clone(), &StandardInput::default());
+                    continue;
+                }
                 if let Some(path) = opened_to_write(&row.call, &arguments) {
                     self.run_words(
                         vec![ShellText::known("tee"), ShellText::known(path)],
@@ -105,16 +130,18 @@ impl Scanner<'_> {
                 if !row.like.is_empty() {
                     let like = row.like.iter().map(ShellText::known);
                     let named = arguments.iter().filter(|it| !is_setting(it));
-                    let given = named.map(|it| match literals(it).into_iter().next() {
-                        Some(text) => ShellText::known(text),
-                        None => ShellText::unknown(it.trim()),
+                    let given = named.flat_map(|it| match path_text(it) {
+                        Some(path) => vec![path],
+                        None if listed.is_empty() => vec![ShellText::unknown(it.trim())],
+                        // It is probably one of the files that the code lists.
+                        None => listed.iter().map(ShellText::below).collect(),
                     });
                     self.run_words(like.chain(given).collect(), program, scope);
                     continue;
                 }
                 let Some(first) = arguments.first() else { continue };
                 let texts = literals(first);
-                let is_list = first.trim_start().starts_with(['[', '(']);
+                let is_list = first.trim_start_matches([' ', '*']).starts_with(['[', '(']);
                 let rest = arguments.iter().skip(1).flat_map(|it| literals(it));
                 let words: Vec<String> = match texts.as_slice() {
                     [] => continue,
@@ -123,9 +150,10 @@ impl Scanner<'_> {
                     [one] if !one.contains(' ') => {
                         std::iter::once(one.clone()).chain(rest).collect()
                     }
-                    [one, ..] => {
+                    _ => {
                         let mut inner = scope.clone();
-                        self.scan_text(one, &mut inner, &StandardInput::default());
+                        let text = shell_text(first).unwrap_or_default();
+                        self.scan_text(&text, &mut inner, &StandardInput::default());
                         continue;
                     }
                 };
@@ -133,6 +161,18 @@ impl Scanner<'_> {
                 self.scan_text(&line(&words), &mut inner, &StandardInput::default());
             }
         }
+    }
+}
+
+impl Scanner<'_> {
+    /// Sets the current line of a file of code to that of a call with these arguments.
+    fn find_line(&mut self, code: &str, arguments: &[String]) {
+        if self.lines_of.is_none() {
+            return;
+        }
+        let first = arguments.iter().map(String::as_str).find(|it| !it.trim().is_empty());
+        let before = first.and_then(|it| code.get(..code.find(it)?));
+        self.line = before.map_or(0, |it| it.matches('\n').count() + 1);
     }
 }
 
@@ -254,12 +294,15 @@ fn given_code(row: &Interpreter, text: &str) -> Option<Option<usize>> {
         let letter = option.strip_prefix('-')?;
         let bundle = text.strip_prefix('-').filter(|it| !it.starts_with('-'))?;
         // `perl -ne code`, `python3 -Bc code`.
-        let is_bundle = bundle.len() <= 4 && bundle.bytes().all(|b| b.is_ascii_alphabetic());
+        let is_bundle =
+            !bundle.starts_with(TAKES_REST) && bundle.bytes().all(|b| b.is_ascii_alphabetic());
         if is_bundle && bundle.ends_with(letter) {
             return Some(None);
         }
         // `python3 -c'code'`, `perl -we'code'`.
-        let at = bundle.find(letter).filter(|at| *at == 0 || (*at < 4 && letter.len() == 1))?;
+        let is_first =
+            |at: &usize| *at == 0 || (letter.len() == 1 && !bundle.starts_with(TAKES_REST));
+        let at = bundle.find(letter).filter(is_first)?;
         let start = at + option.len();
         let glued = text.get(start..).filter(|it| it.contains(['(', ' ', ';']));
         glued.map(|_| Some(start))
@@ -272,6 +315,45 @@ fn given(program: &mut Invocation, code: ShellText) {
     let unknown_start = code.known_part().trim().is_empty();
     program.runs_unknown |= !code.is_known() && (unknown_start || !code.from.is_empty());
     program.code = code.text;
+}
+
+/// Returns the directories and patterns that code lists.
+fn listed_folders<'r>(
+    code: &str,
+    names: &NameBindings,
+    rows: impl Iterator<Item = &'r CodeCall>,
+) -> Vec<ShellText> {
+    let calls =
+        rows.flat_map(|row| names.calls_of(&row.call).flat_map(|it| calls(code, &it, names)));
+    let folders = calls.filter_map(|it| {
+        let first = names.put_in(it).into_iter().next()?;
+        let text = literals(&first).into_iter().next()?;
+        // What a pattern matches lies in its directory.
+        let wild = text.find(['*', '?', '[']).unwrap_or(text.len());
+        let folder = match text.get(..wild)?.rsplit_once('/') {
+            Some((folder, _)) if wild < text.len() => folder.to_owned(),
+            None if wild < text.len() => ".".to_owned(),
+            _ => text,
+        };
+        Some(ShellText::known(folder))
+    });
+    folders.collect()
+}
+
+/// Returns the command in `open(P, "|command")` and `open(P, "-|", "command")` of Perl.
+fn opened_pipe(call: &str, arguments: &[String]) -> Option<String> {
+    if call != "open" {
+        return None;
+    }
+    let texts: Vec<String> = arguments.iter().skip(1).flat_map(|it| literals(it)).collect();
+    match texts.as_slice() {
+        [mode, rest @ ..] if matches!(mode.as_str(), "-|" | "|-") => Some(rest.join(" ")),
+        [one] => {
+            let command = one.strip_prefix('|').or_else(|| one.strip_suffix('|'));
+            command.map(str::to_owned)
+        }
+        _ => None,
+    }
 }
 
 /// Returns the file that `open(path, "w")` of Python or Node, or `open(F, ">", path)` of Perl,
@@ -334,7 +416,7 @@ fn calls(code: &str, name: &str, names: &NameBindings) -> Vec<Vec<String>> {
 }
 
 /// Splits the arguments up to the closing parenthesis.
-fn arguments(text: &str) -> Vec<String> {
+pub(super) fn arguments(text: &str) -> Vec<String> {
     let (mut found, mut word, mut depth) = (Vec::new(), String::new(), 0_usize);
     let mut quote: Option<char> = None;
     let mut escaped = false;
@@ -385,7 +467,7 @@ fn literals(code: &str) -> Vec<String> {
 
 /// Returns the character of an escape sequence that most languages share: `\x20`, `\040`. Any other
 /// escaped character is itself.
-fn unescaped(chars: &mut Chars<'_>) -> Option<char> {
+pub(super) fn unescaped(chars: &mut Chars<'_>) -> Option<char> {
     let first = chars.clone().next()?;
     let code = match first {
         'x' => chars.next().and_then(|_| escape_number(chars, 16, 2)),

@@ -37,6 +37,29 @@ pub(super) fn leaves_jobs(statement: Node<'_>, source: &str, own: &str) -> bool 
     body.is_some_and(|it| jobs(it, source, own, SHELL_NESTING_MAX).are_left())
 }
 
+/// Returns whether a statement ends with a command after which nothing of the same text runs: `exit 1`.
+pub(super) fn leaves(statement: Node<'_>, source: &str) -> bool {
+    const LEAVES: [&str; 5] = ["exit", "return", "break", "continue", "exec"];
+    let mut last = statement;
+    for _ in 0..SHELL_NESTING_MAX {
+        if last.kind() == "command" {
+            let name = last.child_by_field_name("name").map(|it| node_text(it, source));
+            return name.is_some_and(|it| LEAVES.contains(&it));
+        }
+        if !matches!(last.kind(), "compound_statement" | "list" | "redirected_statement") {
+            return false;
+        }
+        let at = last.named_child_count().saturating_sub(1);
+        let body = last.child_by_field_name("body");
+        let Some(inner) = body.or_else(|| last.named_child(u32::try_from(at).unwrap_or(u32::MAX)))
+        else {
+            return false;
+        };
+        last = inner;
+    }
+    false
+}
+
 /// Returns whether a statement is a loop whose condition never ends it.
 pub(super) fn goes_on(statement: Node<'_>, source: &str) -> bool {
     if !matches!(statement.kind(), "while_statement" | "c_style_for_statement") {

@@ -130,6 +130,8 @@ pub struct FileEffect {
     pub saves: OperandSelector,
     /// Options whose value is a file that is read.
     pub read_options: Vec<String>,
+    /// Options whose value is a file of statements that the program runs, as it runs those of its standard input.
+    pub run_options: Vec<String>,
     /// Options whose value is a file that is written.
     pub write_options: Vec<String>,
     /// Options whose value is a directory into which files are written.

@@ -117,8 +117,6 @@ const PIPES: &[&str] = &["||-", "||", "|-", "|", "-|", "!"];
 const PROGRAM_FOLDERS: &[&str] = &["bin/", "sbin/"];
 /// Beginning of a process substitution that reads from a pipe.
 pub(super) const OUTPUT_PIPE: &str = ">(";
-/// Maximum number of arguments, and of lines of one text, that are compared with names of programs.
-const VALUES_MAX: usize = 64;
 
 impl Scanner<'_> {
     /// Scans the programs that a command starts in a way that the vocabulary does not list.
@@ -173,8 +171,7 @@ impl Scanner<'_> {
             let text = it.all().filter(|it| !SUBCOMMANDS.contains(it));
             text.is_some_and(|text| self.names_program(text))
         };
-        let args = program.args.iter().take(VALUES_MAX);
-        let Some(at) = args.map(is_program).position(|it| it) else { return };
+        let Some(at) = program.args.iter().position(is_program) else { return };
         let mut words: Vec<ShellText> = program.args.iter().skip(at).cloned().collect();
         // `start-stop-daemon --exec /bin/rm -- -rf x`
         if words.get(1).is_some_and(|it| it.text == "--") {
@@ -187,7 +184,7 @@ impl Scanner<'_> {
 
     /// Returns whether an argument is the name of a listed program, alone or in a directory of
     /// programs.
-    fn names_program(&self, text: &str) -> bool {
+    pub(super) fn names_program(&self, text: &str) -> bool {
         let base = base_name(text);
         let folder = text.strip_suffix(base).unwrap_or_default();
         let name = base.strip_suffix(".exe").unwrap_or(base);
@@ -199,7 +196,7 @@ impl Scanner<'_> {
     fn scan_escapes(&mut self, program: &Invocation, scope: &ShellState) {
         let args = program.args.iter().filter_map(ShellText::all);
         let texts = args.chain(program.input.text.as_deref());
-        let lines = texts.flat_map(str::lines).take(VALUES_MAX).map(str::trim);
+        let lines = texts.flat_map(str::lines).map(str::trim);
         let commands = lines.filter_map(|line| {
             // `less +!cmd`
             let line = line.trim_start_matches('+');
@@ -217,7 +214,7 @@ impl Scanner<'_> {
     fn scan_command_values(&mut self, program: &Invocation, scope: &ShellState) {
         let mut commands = Vec::new();
         let mut before = "";
-        for text in program.args.iter().take(VALUES_MAX).filter_map(ShellText::all) {
+        for text in program.args.iter().filter_map(ShellText::all) {
             let value = match text.split_once('=') {
                 Some((option, value)) if option.starts_with('-') || is_assignment(text) => value,
                 _ if before.starts_with('-') => text,

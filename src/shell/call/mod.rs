@@ -5,6 +5,9 @@
 //! Does not contain: the decision whether a call is allowed (guards).
 
 mod code;
+mod code_text;
+mod containers;
+mod disk;
 mod effects;
 mod endless;
 mod files;
@@ -13,7 +16,9 @@ mod hidden;
 mod paths;
 mod powershell;
 mod programs;
+mod recipes;
 mod scope;
+mod scripts;
 pub mod shape;
 mod statements;
 mod trees;
@@ -21,15 +26,19 @@ mod words;
 mod wrappers;
 
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
 use serde_json::Value as Json;
 
+pub use containers::ContainerMounts;
+pub use disk::{CallDisk, NoDisk};
 pub use effects::CallEffects;
 pub use files::{
     Access, CodeCall, FileAccess, FileEffect, Interpreter, OperandSelector, PatchFile,
     ProgramDatabase, ShellValue,
 };
 pub use paths::{CallEnvironment, LinkTarget, PathMatchers, ResolvedPath, normal};
+pub use scripts::Script;
 pub use trees::TreeWrite;
 pub use words::ShellText;
 
@@ -52,6 +61,8 @@ pub struct Call {
     pub trees: Vec<TreeWrite>,
     /// Patch files that a program applies. Their content is not part of the call.
     pub patches: Vec<PatchFile>,
+    /// Files that the call runs. What they do is not part of the other fields.
+    pub scripts: Vec<Script>,
     /// Text that the call writes into files, one entry for each text.
     pub written: Vec<String>,
     /// Texts in the input of a tool that the vocabulary does not list and that does not only read.
@@ -96,6 +107,8 @@ pub struct Invocation {
     pub wrappers: Vec<String>,
     /// Targets of the symbolic links that the line created before, by absolute path.
     pub links: BTreeMap<String, String>,
+    /// The mounts of the container in which it runs.
+    pub container: Option<Rc<ContainerMounts>>,
 }
 
 impl Invocation {
@@ -110,12 +123,16 @@ impl Invocation {
     ) -> ResolvedPath {
         let place = around.place(operand, self.folder.as_deref());
         let through = ["/", "/."].iter().any(|it| operand.text.ends_with(it));
-        let absolute = place.absolute.map(|it| match it.rsplit_once('/') {
+        let absolute = place.absolute.and_then(|it| match it.rsplit_once('/') {
             Some((folder, last)) if deleted && !through => {
-                let folder = paths::follow_links(folder.to_owned(), &self.links);
-                crate::path::in_folder(&folder, last)
+                let folder = paths::follow_links(folder.to_owned(), &self.links)?;
+                Some(crate::path::in_folder(&folder, last))
             }
             _ => paths::follow_links(it, &self.links),
+        });
+        let absolute = absolute.and_then(|it| match &self.container {
+            Some(mounts) => mounts.host(&it),
+            None => Some(it),
         });
         ResolvedPath { absolute, itself: deleted, ..place }
     }
@@ -139,6 +156,18 @@ pub struct StandardInput {
     pub files: Vec<ShellText>,
 }
 
+impl StandardInput {
+    /// Returns the content of a file after this was appended to what the line wrote into it before. What the file
+    /// contained before the line is unknown, and does not count.
+    fn behind(self, before: Option<&Self>) -> Self {
+        let Some(before) = before else { return self };
+        let both = before.text.as_ref().zip(self.text.as_ref());
+        let text = both.map(|(one, other)| format!("{one}{other}"));
+        let from = before.from.iter().chain(&self.from).copied().collect();
+        Self { text, from, as_written: self.as_written || before.as_written, ..self }
+    }
+}
+
 /// Everything that the analysis of a call needs besides the call.
 #[derive(Debug, Clone, Copy)]
 pub struct AnalysisContext<'a> {
@@ -148,23 +177,8 @@ pub struct AnalysisContext<'a> {
     pub knowledge: &'a ProgramDatabase,
     /// Where the call happens.
     pub around: &'a CallEnvironment,
-    /// Time limit of the analysis.
-    pub patience: TimeLimit<'a>,
-}
-
-/// Returns whether the time limit is reached. Polled during the analysis.
-#[derive(Clone, Copy)]
-pub struct TimeLimit<'a>(pub &'a dyn Fn() -> bool);
-
-impl TimeLimit<'_> {
-    /// No time limit.
-    pub const ENDLESS: Self = Self(&|| false);
-}
-
-impl std::fmt::Debug for TimeLimit<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("TimeLimit")
-    }
+    /// What the disk knows.
+    pub disk: &'a dyn CallDisk,
 }
 
 impl Call {

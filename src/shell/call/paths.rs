@@ -486,19 +486,20 @@ impl ResolvedPath {
 }
 
 /// Follows the symbolic links that the line created. A directory of the path may be a link, too.
+/// `None` if there are too many.
 #[must_use]
-pub(super) fn follow_links(mut path: String, links: &BTreeMap<String, String>) -> String {
+pub(super) fn follow_links(mut path: String, links: &BTreeMap<String, String>) -> Option<String> {
     for _ in 0..LINKS_MAX {
         let below =
             |link: &str| path.strip_prefix(link).filter(|it| it.is_empty() || it.starts_with('/'));
         let Some((rest, target)) =
             links.iter().find_map(|(link, target)| Some((below(link)?, target)))
         else {
-            return path;
+            return Some(path);
         };
         path = normal(&format!("{target}{rest}"));
     }
-    path
+    None
 }
 
 /// Returns whether a path is a directory or is below it.

@@ -7,13 +7,14 @@
 
 use super::hidden::OUTPUT_PIPE;
 use super::paths::CallEnvironment;
-use super::scope::{ShellOutput, ShellState};
+use super::scope::{ShellOutput, ShellState, WorkingFolder};
+use super::scripts::{ScriptKind, is_code_file};
 use super::statements::{Redirects, Scanner};
-use super::words::{ShellText, is_blank};
+use super::words::ShellText;
 use super::wrappers::{SimpleCommand, file_below, find_names, is_standard_input};
 use super::{Invocation, StandardInput};
 use crate::path::in_folder;
-use crate::pattern::{CommandPattern, ValuesOf};
+use crate::pattern::{CommandPattern, ValuesOf, bundled_letters};
 use crate::shell::{base_name, is_keyword, unescape, unescape_ansi};
 use crate::vocabulary::ValueOptions;
 use policyd_yaml::rows::Rows;
@@ -41,11 +42,12 @@ impl Scanner<'_> {
             name,
             called,
             args,
-            folder: scope.folder.clone(),
+            folder: scope.folder.path.clone(),
             input: input.clone(),
             fed_by,
             wrappers: self.starters.iter().cloned().chain(wrappers).collect(),
             links: scope.links.clone(),
+            container: scope.container.clone(),
             ..Invocation::default()
         }
     }
@@ -74,7 +76,10 @@ impl Scanner<'_> {
             return ShellOutput::empty();
         }
         program.runs_unknown = starts_lines && input.piped;
-        self.scan_hidden(&program, scope, input);
+        // The words behind the image are a command of the container.
+        if !self.run_in_container(&program, scope, input) {
+            self.scan_hidden(&program, scope, input);
+        }
         self.apply_builtin(&program, scope, input);
         if matches!(program.name.as_str(), "source" | ".") {
             let file = program.args.first().cloned().unwrap_or_default();
@@ -88,8 +93,12 @@ impl Scanner<'_> {
             scope.forget_empty();
             program.runs_unknown = file.pipe || written.is_some() || (is_input && input.piped);
             program.fed_by.extend(written.into_iter().flat_map(|it| it.from));
-        } else {
-            self.find_code(&mut program, scope);
+            let args = program.args.get(1..).unwrap_or_default();
+            self.run_file(&file, ScriptKind::Shell, args, scope);
+        } else if let Some(at) = self.find_code(&mut program, scope) {
+            let (file, args) = program.args.split_at(at + 1);
+            let kind = ScriptKind::Code(program.name.clone());
+            file.last().into_iter().for_each(|it| self.run_file(it, kind.clone(), args, scope));
         }
         // The line may start a file that it wrote itself: `./x.sh`.
         if program.called.text.contains('/')
@@ -102,7 +111,11 @@ impl Scanner<'_> {
             }
             program.runs_unknown = true;
             program.fed_by.extend(written.from);
+        } else if program.called.text.contains('/') || is_code_file(&program.name) {
+            self.run_file(&program.called, ScriptKind::Named, &program.args, scope);
         }
+        program.reads.clone_from(&redirects.reads);
+        self.run_files_of(&program, scope);
         let code = program.code.clone();
         let name = program.name.clone();
         let output = self.finish_program(program, redirects, scope);
@@ -125,12 +138,35 @@ impl Scanner<'_> {
             self.known_content(it, scope).and_then(|it| it.text)
         });
         let files = listed_files(&program);
+        let elsewhere = (!scope.folder.others.is_empty()).then(|| program.clone());
+        let text = text.filter(|_| elsewhere.is_none() || program.name != "pwd");
         let Some(at) = self.add_program(program) else { return ShellOutput::default() };
         let output = ShellOutput { text, from: vec![at], files };
         self.record_effects(at, &output, scope);
+        if let Some(program) = elsewhere {
+            self.add_elsewhere(&program, &output, scope);
+        }
         self.record_link(at, scope);
         self.record_content(&redirects, &output, scope);
         if redirects.away { ShellOutput::empty() } else { output }
+    }
+
+    /// Adds a program once more for each other directory in which it may run.
+    fn add_elsewhere(
+        &mut self,
+        program: &Invocation,
+        output: &ShellOutput,
+        scope: &mut ShellState,
+    ) {
+        let before = scope.folder.clone();
+        for folder in &before.others {
+            scope.folder = WorkingFolder::certain(Some(folder.clone()));
+            let program = Invocation { folder: Some(folder.clone()), ..program.clone() };
+            if let Some(at) = self.add_program(program) {
+                self.record_effects(at, output, scope);
+            }
+        }
+        scope.folder = before;
     }
 
     /// Records the target of a link that `ln` creates, after the effects of the program itself.
@@ -199,14 +235,15 @@ impl Scanner<'_> {
         let first = program.args.iter().find(|it| !it.text.starts_with('-') || it.text == "-");
         match program.name.as_str() {
             "cd" | "pushd" | "chdir" => {
-                scope.folder = match first {
-                    None => Some(self.context.around.home.clone()).filter(|it| !it.is_empty()),
+                let home = &self.context.around.home;
+                let folder = match first {
+                    None => Some(home.clone()).filter(|it| !it.is_empty()).map(ShellText::known),
                     Some(folder) if folder.text == "-" => None,
-                    Some(folder) if !folder.is_known() => None,
-                    Some(folder) => self.resolve_path(folder, scope).absolute,
+                    folder => folder.filter(|it| it.is_known()).cloned(),
                 };
+                self.change_folder(folder.as_ref(), scope);
             }
-            "popd" => scope.folder = None,
+            "popd" => scope.folder = WorkingFolder::default(),
             "read" => apply_read(&program.args, input, scope),
             "mapfile" | "readarray" => {
                 if let Some(name) = operands(&program.args, "dnOsuCc").last() {
@@ -218,6 +255,9 @@ impl Scanner<'_> {
             }
             "set" if program.args.first().is_some_and(|it| it.text == "--") => {
                 scope.parameters = Some(program.args.iter().skip(1).cloned().collect());
+            }
+            "set" if program.args.iter().any(|it| ends_on_error(&it.text)) => {
+                scope.ends_on_error = !program.args.iter().any(|it| it.text.starts_with('+'));
             }
             "shift" => {
                 if let Some(parameters) = scope.parameters.as_mut().filter(|it| !it.is_empty()) {
@@ -236,7 +276,16 @@ impl Scanner<'_> {
                     joined => joined,
                 };
                 if let Some(name) = name {
-                    scope.forget(name);
+                    let skipped = if joined == Some("") { 2 } else { 1 };
+                    let rest = program.args.get(skipped..).unwrap_or_default();
+                    let rest: Option<Vec<&str>> = rest.iter().map(ShellText::all).collect();
+                    let printed = rest.filter(|it| !it.is_empty()).and_then(|it| printf(&it));
+                    match printed {
+                        Some(text) => {
+                            scope.variables.insert(name.to_owned(), vec![ShellText::data(text)]);
+                        }
+                        None => scope.forget(name),
+                    }
                 }
             }
             "return" | "break" if is_here(program) => self.functions.may_end(),
@@ -247,6 +296,48 @@ impl Scanner<'_> {
             _ => {}
         }
     }
+}
+
+/// Programs that create the directories that they name.
+const CREATORS: [&str; 14] = [
+    "mkdir", "git", "gh", "cp", "mv", "ln", "tar", "unzip", "cargo", "npm", "npx", "cmake",
+    "install", "rsync",
+];
+
+impl Scanner<'_> {
+    /// Changes the working directory to `target`, `None` if that is unknown.
+    fn change_folder(&self, target: Option<&ShellText>, scope: &mut ShellState) {
+        let Some(target) = target else {
+            scope.folder = WorkingFolder::default();
+            return;
+        };
+        let changed = scope.folder.changed(|it| self.resolve_from(target, it, scope).absolute);
+        let is_missing = |it: &&str| self.context.disk.is_directory(it) == Some(false);
+        let missing = changed.path.as_deref().filter(is_missing);
+        let before = std::mem::replace(&mut scope.folder, changed.clone());
+        if missing.is_some_and(|it| !self.is_created(it)) {
+            scope.failed = Some(before);
+        }
+    }
+
+    /// Returns whether the line creates a directory, as far as the names of its programs tell.
+    fn is_created(&self, folder: &str) -> bool {
+        let name = base_name(folder);
+        let is_it = |it: &ShellText| {
+            let word = it.text.trim_end_matches('/');
+            let word = word.strip_suffix(".git").unwrap_or(word);
+            word == folder || base_name(word) == name || word.split('/').any(|it| it == name)
+        };
+        let mut creators =
+            self.call.programs.iter().filter(|it| CREATORS.contains(&it.name.as_str()));
+        creators.any(|it| it.args.iter().any(is_it))
+    }
+}
+
+/// Returns whether an argument of `set` is the option by which a shell ends at the first error, with either sign.
+fn ends_on_error(arg: &str) -> bool {
+    let letters = arg.strip_prefix(['-', '+']).unwrap_or_default();
+    arg == "errexit" || letters.contains('e')
 }
 
 /// Returns whether the shell itself runs a builtin, and not a program that it starts.
@@ -300,6 +391,8 @@ fn apply_read(args: &[ShellText], input: &StandardInput, scope: &mut ShellState)
             unescape(&first_line(text), |_| true, &mut line);
         }
     }
+    let separators = scope.separators().unwrap_or(" \t\n").to_owned();
+    let is_blank = |c: char| separators.contains(c);
     let mut rest = line.trim_matches(is_blank);
     for (at, name) in names.iter().enumerate() {
         let is_last = at + 1 == names.len();
@@ -325,9 +418,6 @@ fn first_line(text: &str) -> String {
     }
     line
 }
-
-/// Longer options are not bundles of one-letter options.
-const BUNDLE_MAX: usize = 8;
 
 /// An argument that is not `--` and not the value of an option.
 enum ProgramArgument<'a> {
@@ -396,11 +486,7 @@ impl Invocation {
             }
             // The last letter of a bundle takes the next word.
             let letter = option.strip_prefix('-')?;
-            let bundled = is_letter
-                && text.len() <= BUNDLE_MAX
-                && text.starts_with('-')
-                && !text.starts_with("--")
-                && text.ends_with(letter);
+            let bundled = is_letter && bundled_letters(text).is_some_and(|it| it.ends_with(letter));
             if bundled { next() } else { None }
         })
     }
@@ -512,13 +598,8 @@ fn same_option(wanted: &str, given: &str) -> bool {
         let short = given.strip_prefix("--").unwrap_or_default();
         return !short.is_empty() && long.starts_with(short);
     }
-    let letters = |it: &str| {
-        let bundle = it.strip_prefix('-').filter(|it| !it.starts_with('-'))?.to_owned();
-        let plain = !bundle.is_empty() && bundle.len() <= BUNDLE_MAX;
-        (plain && bundle.bytes().all(|b| b.is_ascii_alphanumeric())).then_some(bundle)
-    };
-    match (letters(wanted), letters(given)) {
-        (Some(wanted), Some(given)) if wanted.len() == 1 => given.contains(&wanted),
+    match (bundled_letters(wanted), bundled_letters(given)) {
+        (Some(wanted), Some(given)) if wanted.len() == 1 => given.contains(wanted),
         _ => false,
     }
 }

@@ -10,6 +10,7 @@ use std::rc::Rc;
 use tree_sitter::Node;
 
 use super::StandardInput;
+use super::containers::ContainerMounts;
 use super::endless::{self, Likelihood};
 use super::statements::Scanner;
 use super::words::{
@@ -30,8 +31,14 @@ pub(super) struct ShellState {
     pub(super) variables: Variables,
     /// Names of the variables that the line exports.
     pub(super) exported: BTreeSet<String>,
-    /// Working directory. `None` if it is unknown.
-    pub(super) folder: Option<String>,
+    /// Working directory.
+    pub(super) folder: WorkingFolder,
+    /// Working directory if the last statement failed. `None` if that makes no difference.
+    pub(super) failed: Option<WorkingFolder>,
+    /// The mounts of the container in which the shell runs.
+    pub(super) container: Option<Rc<ContainerMounts>>,
+    /// Whether the shell ends if a statement fails: `set -e`.
+    pub(super) ends_on_error: bool,
     /// Functions and aliases by name.
     pub(super) functions: BTreeMap<String, ShellFunction>,
     /// Positional parameters. `None` if they are unknown.
@@ -53,6 +60,34 @@ impl ShellState {
         inner.functions.values_mut().for_each(|it| it.is_doubtful = true);
         inner.parameters = Some(Vec::new());
         inner
+    }
+
+    /// Returns the characters at which this shell splits values, if the line sets them: `IFS=,`.
+    pub(super) fn separators(&self) -> Option<&str> {
+        self.variables.get("IFS")?.first()?.all()
+    }
+
+    /// Replaces the separators in unquoted values by blanks.
+    fn separated(&self, values: Vec<ShellText>) -> Vec<ShellText> {
+        let Some(separators) = self.separators() else { return values };
+        let blank = |it: ShellText| match it.is_known() {
+            true => ShellText { text: it.text.replace(|c| separators.contains(c), " "), ..it },
+            false => it,
+        };
+        let is_ascii = separators.is_ascii();
+        values.into_iter().map(|it| if is_ascii { blank(it) } else { it }).collect()
+    }
+
+    /// Begins the next statement: the last one may have failed.
+    pub(super) fn settle(&mut self) {
+        if let Some(failed) = self.failed.take() {
+            self.folder.join(failed);
+        }
+    }
+
+    /// Returns the working directory if the last statement failed.
+    pub(super) fn take_failed(&mut self) -> WorkingFolder {
+        self.failed.take().unwrap_or_else(|| self.folder.clone())
     }
 
     /// Sets a variable to an unknown value.
@@ -88,24 +123,61 @@ impl ShellState {
 /// Values of variables by name.
 type Variables = BTreeMap<String, Vec<ShellText>>;
 
-/// Maximum number of values of a variable that are followed. The last ones are kept.
-const VALUES_MAX: usize = 8;
+/// Maximum number of values of a variable that are followed. More are one unknown value.
+pub(super) const VALUES_MAX: usize = 8;
+/// Maximum number of working directories that are followed. More are unknown.
+const FOLDERS_MAX: usize = 4;
+/// Represents the values beyond a limit.
+pub(super) const MANY_VALUES: &str = "one of many values";
 
 /// Adds alternative values to variables, before their current values.
 pub(super) fn join(variables: &mut Variables, other: Variables) {
     for (name, mut values) in other {
-        match variables.get_mut(&name) {
-            Some(own) if own.len() == 1 && values.len() == 1 || own.len() > 1 => {
-                values.retain(|it| !own.contains(it));
-                values.append(own);
-                values.drain(..values.len().saturating_sub(VALUES_MAX));
-                *own = values;
-            }
-            Some(_) => {}
-            None => {
-                variables.insert(name, values);
+        let own = variables.entry(name).or_default();
+        values.retain(|it| !own.contains(it));
+        values.append(own);
+        if values.len() > VALUES_MAX {
+            values.truncate(VALUES_MAX);
+            let rest = ShellText::unknown(MANY_VALUES);
+            values.extend((!values.contains(&rest)).then_some(rest));
+        }
+        *own = values;
+    }
+}
+
+/// The working directory of a shell where it is not certain.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct WorkingFolder {
+    /// The directory if each `cd` succeeded and the last branch was taken. `None` if it is unknown.
+    pub(super) path: Option<String>,
+    /// Other directories that it may be.
+    pub(super) others: Vec<String>,
+}
+
+impl WorkingFolder {
+    /// A directory without alternatives.
+    pub(super) const fn certain(path: Option<String>) -> Self {
+        Self { path, others: Vec::new() }
+    }
+
+    /// Adds the directories of another branch.
+    pub(super) fn join(&mut self, other: Self) {
+        for folder in other.path.into_iter().chain(other.others) {
+            if self.path.as_ref() != Some(&folder) && !self.others.contains(&folder) {
+                self.others.push(folder);
             }
         }
+        if self.others.len() > FOLDERS_MAX {
+            *self = Self::default();
+        }
+    }
+
+    /// Returns the directories after `cd`. `change` returns the new directory for an old one.
+    pub(super) fn changed(&self, change: impl Fn(Option<&str>) -> Option<String>) -> Self {
+        let mut changed = Self::certain(change(self.path.as_deref()));
+        let others = self.others.iter().filter_map(|it| change(Some(it)));
+        others.for_each(|it| changed.join(Self::certain(Some(it))));
+        changed
     }
 }
 
@@ -381,6 +453,7 @@ impl Scanner<'_> {
             return rest;
         }
         let values = self.variable_values(name, &written, scope);
+        let values = if kind == UnitKind::Plain { scope.separated(values) } else { values };
         let is_joined = kind == UnitKind::Quoted && name == "*";
         push_values(if is_joined { vec![joined(&values)] } else { values }, kind, out);
         rest
@@ -458,6 +531,7 @@ impl Scanner<'_> {
             }
             '-' | '=' | '?' | ' ' if !rest.starts_with(": ") => {
                 let values = self.variable_values(name, raw, scope);
+                let values = if kind == UnitKind::Plain { scope.separated(values) } else { values };
                 let is_joined = is_joined && kind == UnitKind::Quoted;
                 push_values(if is_joined { vec![joined(&values)] } else { values }, kind, out);
             }
@@ -772,11 +846,14 @@ impl Scanner<'_> {
             calls >= RECURSIONS_MAX && self.functions.goes_on(name, function.leaves_jobs);
         // With fewer arguments each time, the recursion ends: `shift; f "$@"`.
         let last = self.functions.running.iter().rfind(|it| it.name == name);
-        if calls >= RECURSIONS_MAX && last.is_some_and(|it| args.len() >= it.given) {
+        if calls > RECURSIONS_MAX && last.is_some_and(|it| args.len() >= it.given) {
             return Some(ShellOutput::default());
         }
-        self.functions.uncalled.retain(|(it, _)| it != name);
+        self.functions.uncalled.retain(|(it, own)| it != name || own.body != function.body);
+        // The last call stands for all further calls, with any arguments.
+        let is_last = calls == RECURSIONS_MAX && last.is_some_and(|it| args.len() >= it.given);
         let own_words = scope.parameters.replace(args.to_vec());
+        scope.parameters.take_if(|_| is_last);
         let own = self.functions.locals.len();
         let around = self.functions.around;
         let (name, given) = (name.to_owned(), args.len());

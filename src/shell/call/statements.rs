@@ -11,7 +11,10 @@ use tree_sitter::{Node, Tree};
 use super::heredoc::Heredocs;
 use super::hidden::{SEPARATORS, begins_pattern, broken_words};
 use super::paths::{ResolvedPath, follow_links};
-use super::scope::{FunctionTable, ShellOutput, ShellState, join};
+use super::scope::{
+    FunctionTable, MANY_VALUES, ShellOutput, ShellState, VALUES_MAX, WorkingFolder, join,
+};
+use super::scripts::SCRIPTS_MAX;
 use super::words::{
     ShellText, ShellWords, UnsplitWord, adjacent_nodes, escaped_blanks, join_units,
     split_after_value,
@@ -30,21 +33,9 @@ const WORD_LEVELS: usize = 4;
 /// Scans a command line and adds its programs, files and variables to a call.
 pub(super) fn scan_line(call: &mut Call, text: &str, context: AnalysisContext<'_>) {
     let folder = context.around.folder.clone();
-    let mut scope =
-        ShellState { folder: Some(folder).filter(|it| !it.is_empty()), ..ShellState::default() };
-    let mut scanner = Scanner {
-        call,
-        context,
-        text_depth: 0,
-        starters: Vec::new(),
-        nesting: 0,
-        functions: FunctionTable::default(),
-        steps: 0,
-        loop_end: 0,
-        at_the_end: Vec::new(),
-        heredocs: Heredocs::default(),
-        as_written: false,
-    };
+    let folder = WorkingFolder::certain(Some(folder).filter(|it| !it.is_empty()));
+    let mut scope = ShellState { folder, ..ShellState::default() };
+    let mut scanner = Scanner::new(call, context);
     scanner.scan_text(text, &mut scope, &StandardInput::default());
     for text in std::mem::take(&mut scanner.at_the_end) {
         scanner.scan_text(&text, &mut scope.clone(), &StandardInput::default());
@@ -56,14 +47,14 @@ pub(super) fn scan_line(call: &mut Call, text: &str, context: AnalysisContext<'_
 pub(super) struct Scanner<'a> {
     pub(super) call: &'a mut Call,
     pub(super) context: AnalysisContext<'a>,
-    text_depth: usize,
+    pub(super) text_depth: usize,
     /// Programs that start the current text: `su` for `su -c 'npm test'`.
     pub(super) starters: Vec<String>,
     /// Levels of nesting around the current node, see [`Scanner::enter`].
-    nesting: usize,
+    pub(super) nesting: usize,
     pub(super) functions: FunctionTable,
     /// Steps taken so far, at most `CALL_STEPS_MAX`.
-    steps: usize,
+    pub(super) steps: usize,
     /// End of the last endless loop, as a byte offset in the current text.
     pub(super) loop_end: usize,
     /// Texts that run when the line ends: `trap … EXIT`.
@@ -72,6 +63,40 @@ pub(super) struct Scanner<'a> {
     pub(super) heredocs: Heredocs,
     /// Whether the current text contains unknown values, as written in the source.
     pub(super) as_written: bool,
+    /// Files that run now, outermost first.
+    pub(super) running: Vec<String>,
+    /// Files that may still be analyzed.
+    pub(super) scripts_left: usize,
+    /// The depth of the text of a file. `None` if the text is none of a file.
+    pub(super) lines_of: Option<usize>,
+    /// The current line of that file.
+    pub(super) line: usize,
+    /// The line of each program.
+    pub(super) lines: Vec<usize>,
+}
+
+impl<'a> Scanner<'a> {
+    /// Begins the analysis of a line or of a file.
+    pub(super) fn new(call: &'a mut Call, context: AnalysisContext<'a>) -> Self {
+        Self {
+            call,
+            context,
+            text_depth: 0,
+            starters: Vec::new(),
+            nesting: 0,
+            functions: FunctionTable::default(),
+            steps: 0,
+            loop_end: 0,
+            at_the_end: Vec::new(),
+            heredocs: Heredocs::default(),
+            as_written: false,
+            running: Vec::new(),
+            scripts_left: SCRIPTS_MAX,
+            lines_of: None,
+            line: 0,
+            lines: Vec::new(),
+        }
+    }
 }
 
 impl Scanner<'_> {
@@ -171,9 +196,6 @@ impl Scanner<'_> {
         self.steps = self.steps.saturating_add(1 + bytes / CALL_STEP_BYTES);
         if self.is_spent() {
             self.mark_over_limit("it does very much, its loops counted");
-        } else if (self.context.patience.0)() {
-            self.mark_over_limit("it takes too long to analyze");
-            self.steps = CALL_STEPS_MAX;
         }
         !self.is_spent()
     }
@@ -196,6 +218,7 @@ impl Scanner<'_> {
             return None;
         }
         self.call.programs.push(program);
+        self.lines.push(self.line);
         self.feed_consumers(at);
         Some(at)
     }
@@ -245,7 +268,10 @@ impl Scanner<'_> {
             "HOME" if !around.home.is_empty() => given(&around.home),
             // Whatever shell this is, it reads the same text.
             "SHELL" | "BASH" => given("bash"),
-            "PWD" => given(scope.folder.as_deref()?),
+            "PWD" => {
+                let own = scope.folder.path.iter().chain(&scope.folder.others);
+                Some(own.map(ShellText::known).collect()).filter(|_| scope.folder.path.is_some())
+            }
             "TMPDIR" | "TMP" | "TEMP" => {
                 let own = around.temporary.get(super::CallEnvironment::TEMPORARY.len());
                 given(own.or(around.temporary.first())?)
@@ -271,8 +297,22 @@ impl Scanner<'_> {
 
     /// Resolves a path from the working directory of the shell.
     pub(super) fn resolve_path(&self, path: &ShellText, scope: &ShellState) -> ResolvedPath {
-        let place = self.context.around.place(path, scope.folder.as_deref());
-        let absolute = place.absolute.map(|it| follow_links(it, &scope.links));
+        self.resolve_from(path, scope.folder.path.as_deref(), scope)
+    }
+
+    /// Resolves a path from a directory.
+    pub(super) fn resolve_from(
+        &self,
+        path: &ShellText,
+        folder: Option<&str>,
+        scope: &ShellState,
+    ) -> ResolvedPath {
+        let place = self.context.around.place(path, folder);
+        let absolute = place.absolute.and_then(|it| follow_links(it, &scope.links));
+        let absolute = absolute.and_then(|it| match &scope.container {
+            Some(mounts) => mounts.host(&it),
+            None => Some(it),
+        });
         ResolvedPath { absolute, ..place }
     }
 }
@@ -296,7 +336,10 @@ impl Scanner<'_> {
             if self.is_spent() {
                 break;
             }
+            scope.settle();
             output = output.then(self.scan_statement(child, source, scope, input));
+            // In a list, a part that fails does not end the shell.
+            scope.failed.take_if(|_| scope.ends_on_error && child.kind() != "list");
         }
         output
     }
@@ -342,7 +385,9 @@ impl Scanner<'_> {
             "file_redirect" => self.read_content(node, source, scope),
             "if_statement" | "case_statement" => self.scan_clauses(node, source, scope, input),
             "list" => self.scan_list(node, source, scope, input),
-            "while_statement" => self.scan_while_loop(node, source, scope, input),
+            "while_statement" | "c_style_for_statement" => {
+                self.scan_while_loop(node, source, scope, input)
+            }
             "for_statement" => self.scan_for_loop(node, source, scope, input),
             "function_definition" => self.scan_definition(node, source, scope),
             "test_command" => {
@@ -490,24 +535,54 @@ impl Scanner<'_> {
         let many = words.len() > LOOP_VALUES_MAX;
         words.truncate(LOOP_VALUES_MAX);
         if many {
-            words.push(ShellText::unknown("one of many values"));
+            words.push(ShellText::unknown(MANY_VALUES));
         }
         let Some(body) = node.child_by_field_name("body") else { return ShellOutput::default() };
         let mut output = ShellOutput::empty();
+        // Without a known value, the body may not run.
+        let is_run = words.iter().any(ShellText::is_known);
+        let before = (!is_run).then(|| (scope.variables.clone(), scope.folder.clone()));
         for word in words {
             if self.is_spent() {
                 break;
             }
             let kept = name.clone().map(|it| (it, vec![word]));
             scope.variables.extend(kept);
+            scope.settle();
             output = output.then(self.scan_sequence(body, source, scope, input));
+        }
+        if let Some((variables, folder)) = before {
+            join(&mut scope.variables, variables);
+            scope.folder.join(folder);
         }
         output
     }
 
-    /// Scans a `while` loop: once for each known line if it reads its input (`while read`),
-    /// otherwise once.
+    /// Scans a loop with a condition. Its body may run never, once, or again with the values that it set.
     fn scan_while_loop(
+        &mut self,
+        node: Node<'_>,
+        source: &str,
+        scope: &mut ShellState,
+        input: &StandardInput,
+    ) -> ShellOutput {
+        let (variables, folder) = (scope.variables.clone(), scope.folder.clone());
+        let mut output = self.scan_rounds(node, source, scope, input);
+        scope.settle();
+        let is_changed = scope.variables != variables || scope.folder != folder;
+        join(&mut scope.variables, variables);
+        scope.folder.join(folder);
+        if is_changed && !self.is_spent() {
+            let (variables, folder) = (scope.variables.clone(), scope.folder.clone());
+            output = output.then(self.scan_sequence(node, source, scope, input));
+            join(&mut scope.variables, variables);
+            scope.folder.join(folder);
+        }
+        output
+    }
+
+    /// Scans the body of a loop once for each known line if the loop reads its input (`while read`), otherwise once.
+    fn scan_rounds(
         &mut self,
         node: Node<'_>,
         source: &str,
@@ -591,8 +666,12 @@ impl Scanner<'_> {
         input: &StandardInput,
         mut redirects: Redirects,
     ) -> ShellOutput {
+        if self.lines_of == Some(self.text_depth) {
+            self.line = node.start_position().row + 1;
+        }
         let own = self.evaluate_redirects(node, source, scope);
         redirects.writes.extend(own.writes);
+        redirects.appended.extend(own.appended);
         redirects.reads.extend(own.reads);
         redirects.away |= own.away;
         redirects.input = own.input.or(redirects.input);
@@ -657,8 +736,25 @@ impl Scanner<'_> {
         }
         words.append(&mut redirects.words);
         let input = redirects.input.take().unwrap_or_else(|| input.clone());
+        if node.child_by_field_name("name").is_some_and(|it| node_text(it, source).starts_with('$'))
+        {
+            self.run_alternatives(&words, scope, &input);
+        }
         let simple = SimpleCommand { words, variables, redirects, wrappers: Vec::new() };
         self.run_simple(simple, scope, &input)
+    }
+}
+
+impl Scanner<'_> {
+    /// Runs the command again from each listed program on: the first word is a variable with several values.
+    fn run_alternatives(&mut self, words: &[ShellText], scope: &ShellState, input: &StandardInput) {
+        for at in 1..words.len().min(VALUES_MAX) {
+            let words = words.get(at..).unwrap_or_default();
+            if words.first().and_then(ShellText::all).is_some_and(|it| self.names_program(it)) {
+                let simple = SimpleCommand { words: words.to_vec(), ..SimpleCommand::default() };
+                self.run_simple(simple, &mut scope.clone(), input);
+            }
+        }
     }
 }
 
@@ -687,24 +783,40 @@ impl Scanner<'_> {
         input: &StandardInput,
     ) -> ShellOutput {
         let before = scope.variables.clone();
+        // Where the shell is if no clause ran yet.
+        let mut skipped = scope.folder.clone();
         let mut output = ShellOutput::empty();
         let (mut ends, mut is_taken) = (Vec::new(), false);
         let mut cursor = node.walk();
         let children: Vec<Node<'_>> = node.named_children(&mut cursor).collect();
         let is_case = node.kind() == "case_statement";
-        for child in children.into_iter().filter(|it| it.kind() != "comment") {
+        for (at, child) in children.into_iter().filter(|it| it.kind() != "comment").enumerate() {
             if matches!(child.kind(), "elif_clause" | "else_clause" | "case_item") {
-                ends.push(std::mem::replace(&mut scope.variables, before.clone()));
+                scope.settle();
+                let folder = std::mem::replace(&mut scope.folder, skipped.clone());
+                ends.push((std::mem::replace(&mut scope.variables, before.clone()), folder));
                 is_taken |= child.kind() == "else_clause";
+            } else if at > 1 {
+                scope.settle();
             }
-            output = output.then(self.scan_statement(child, source, scope, input));
+            let printed = self.scan_statement(child, source, scope, input);
+            let is_clause = matches!(child.kind(), "elif_clause" | "else_clause" | "case_item");
+            // Only one clause prints.
+            let is_other = is_clause && output.text.as_deref() != Some("");
+            output = output.then(printed);
+            output.text = output.text.filter(|_| !is_other);
+            if at == 0 {
+                skipped = scope.take_failed();
+            }
         }
+        scope.settle();
         // For `case`, the first stored state is the one before the statement.
         if !is_case && !is_taken {
-            ends.push(before);
+            ends.push((before, skipped));
         }
-        for end in ends.into_iter().rev() {
-            join(&mut scope.variables, end);
+        for (variables, folder) in ends.into_iter().rev() {
+            join(&mut scope.variables, variables);
+            scope.folder.join(folder);
         }
         output
     }
@@ -728,12 +840,21 @@ impl Scanner<'_> {
         }
         let right: Vec<Node<'_>> = children.collect();
         for right in right {
+            let mut failed = scope.take_failed();
             if is_or {
                 let left = std::mem::replace(&mut scope.variables, before.clone());
+                let folder = std::mem::replace(&mut scope.folder, failed);
                 output = output.then(self.scan_statement(right, source, scope, input));
                 join(&mut scope.variables, left);
+                if endless::leaves(right, source) {
+                    (scope.folder, scope.failed) = (folder, None);
+                } else {
+                    scope.folder.join(folder);
+                }
             } else {
                 output = output.then(self.scan_statement(right, source, scope, input));
+                failed.join(scope.take_failed());
+                scope.failed = Some(failed).filter(|it| *it != scope.folder);
             }
         }
         // The rest of the same list runs only if this part ran.
@@ -748,6 +869,8 @@ impl Scanner<'_> {
 #[derive(Debug, Clone, Default)]
 pub(super) struct Redirects {
     pub(super) writes: Vec<ShellText>,
+    /// Those of `writes` whose content stays: `>>`.
+    pub(super) appended: Vec<ShellText>,
     pub(super) reads: Vec<ShellText>,
     pub(super) input: Option<StandardInput>,
     /// Whether the standard output is redirected.
@@ -781,6 +904,7 @@ impl Scanner<'_> {
                     found.input = Some(self.evaluate_heredoc(child, source, scope));
                     let inner = self.evaluate_redirects(child, source, scope);
                     found.writes.extend(inner.writes);
+                    found.appended.extend(inner.appended);
                     found.reads.extend(inner.reads);
                     found.away |= inner.away;
                     found.words.extend(inner.words);
@@ -891,6 +1015,9 @@ impl Scanner<'_> {
             "<&" | ">&" if is_descriptor => {}
             _ => {
                 found.away |= descriptor.is_none_or(|it| it == "1");
+                found
+                    .appended
+                    .extend((operator == ">>" || operator == "&>>").then(|| file.clone()));
                 found.writes.push(file);
             }
         }
@@ -914,9 +1041,12 @@ impl Scanner<'_> {
     ) {
         for file in &redirects.writes {
             if let Some(place) = self.resolve_path(file, scope).absolute {
-                scope
-                    .files
-                    .insert(place, StandardInput { is_file: true, ..output.clone().piped() });
+                let written = StandardInput { is_file: true, ..output.clone().piped() };
+                let written = match redirects.appended.contains(file) {
+                    true => written.behind(scope.files.get(&place)),
+                    false => written,
+                };
+                scope.files.insert(place, written);
             }
         }
     }
@@ -934,7 +1064,7 @@ impl Scanner<'_> {
         let program = Invocation {
             name: ":".to_owned(),
             called: ShellText::known(":"),
-            folder: scope.folder.clone(),
+            folder: scope.folder.path.clone(),
             writes: redirects.writes.clone(),
             reads: redirects.reads.clone(),
             ..Invocation::default()

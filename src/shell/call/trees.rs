@@ -60,11 +60,10 @@ impl Scanner<'_> {
         let around = self.context.around;
         let here = match program.name.as_str() {
             "git" => super::files::folder_of(program, around),
-            _ => scope.folder.clone(),
+            _ => scope.folder.path.clone(),
         };
         for (file, if_missing) in trees {
-            let place =
-                self.resolve_path(&file, &ShellState { folder: here.clone(), ..scope.clone() });
+            let place = self.resolve_from(&file, here.as_deref(), scope);
             let tree = TreeWrite { place, if_missing };
             if !self.call.trees.contains(&tree) {
                 self.call.trees.push(tree);

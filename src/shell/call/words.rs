@@ -11,7 +11,7 @@ use tree_sitter::Node;
 
 use super::StandardInput;
 use super::hidden::OUTPUT_PIPE;
-use super::scope::{ShellOutput, ShellState, name_end, variable_in};
+use super::scope::{MANY_VALUES, ShellOutput, ShellState, name_end, variable_in};
 use super::statements::Scanner;
 use crate::shell::{
     ShellWord, node_text, quote, strip_delimiters, unescape, unescape_ansi, unescape_heredoc,
@@ -209,7 +209,7 @@ pub(super) enum UnitKind {
 /// Marks a quoted part. It makes an empty word (`''`) a word.
 pub(super) const EMPTY: WordUnit = WordUnit::Char('\u{0}', UnitKind::Quoted);
 
-/// Maximum number of words that brace expansion makes of one word.
+/// Maximum number of words that brace expansion makes of one word. The rest is one unknown word.
 const BRACES_MAX: usize = 32;
 
 /// Appends a value to a word.
@@ -321,9 +321,11 @@ pub(super) fn expand_braces(units: Vec<WordUnit>) -> Vec<Vec<WordUnit>> {
     let mut open = vec![units];
     let mut done = Vec::new();
     while let Some(units) = open.pop() {
-        let made =
-            if open.len() + done.len() < BRACES_MAX { expand_first_brace(&units) } else { None };
-        match made {
+        match expand_first_brace(&units) {
+            Some(_) if open.len() + done.len() >= BRACES_MAX => {
+                done.push(vec![many_values()]);
+                break;
+            }
             Some(made) => open.extend(made.into_iter().rev()),
             None => done.push(units),
         }
@@ -331,15 +333,21 @@ pub(super) fn expand_braces(units: Vec<WordUnit>) -> Vec<Vec<WordUnit>> {
     done
 }
 
+/// Represents the words beyond the limit.
+fn many_values() -> WordUnit {
+    WordUnit::Unknown(ShellText::unknown(MANY_VALUES))
+}
+
 /// Expands the first brace expression of a word. `None` if the word has none.
 fn expand_first_brace(units: &[WordUnit]) -> Option<Vec<Vec<WordUnit>>> {
-    let opens = (0..units.len()).filter(|at| units.get(*at).is_some_and(|it| it.is('{')));
-    opens.take(BRACES_MAX).find_map(|open| {
+    let mut opens = (0..units.len()).filter(|at| units.get(*at).is_some_and(|it| it.is('{')));
+    let made = opens.by_ref().take(BRACES_MAX).find_map(|open| {
         let (before, inside) = (units.get(..open)?, units.get(open + 1..)?);
         let (items, close) = items(inside)?;
         let after = inside.get(close + 1..)?;
         Some(items.into_iter().map(|it| [before, &it, after].concat()).collect())
-    })
+    });
+    made.or_else(|| opens.next().map(|_| vec![vec![many_values()]]))
 }
 
 /// Returns the items of a brace expression and the index of its closing brace. `None` if the brace
@@ -373,7 +381,10 @@ fn items(inside: &[WordUnit]) -> Option<(Vec<Vec<WordUnit>>, usize)> {
             if let Some(range) = range {
                 let quoted =
                     |it: &String| it.chars().map(|c| WordUnit::Char(c, UnitKind::Quoted)).collect();
-                return Some((range.iter().map(quoted).collect(), at));
+                // The values beyond the limit: a pattern that any of them matches.
+                let rest =
+                    (range.len() >= BRACES_MAX).then(|| vec![WordUnit::Char('*', UnitKind::Plain)]);
+                return Some((range.iter().map(quoted).chain(rest).collect(), at));
             }
         }
     }

@@ -6,7 +6,8 @@
 
 use super::files::ShellValue;
 use super::programs::find_roots;
-use super::scope::{ShellOutput, ShellState};
+use super::scope::{MANY_VALUES, ShellOutput, ShellState, WorkingFolder};
+use super::scripts::ScriptKind;
 use super::statements::{Redirects, Scanner};
 use super::words::ShellText;
 use super::{Invocation, StandardInput};
@@ -101,6 +102,7 @@ impl Scanner<'_> {
                         }
                         UnwrapStep::There(folder, words) => {
                             let simple = SimpleCommand::new(words, redirects, wrappers);
+                            let folder = WorkingFolder::certain(folder);
                             let mut there = ShellState { folder, ..scope.clone() };
                             let output = self.run_simple(simple, &mut there, input);
                             scope.files = there.files;
@@ -287,7 +289,7 @@ impl Scanner<'_> {
         wrappers.named(name).any(|it| it.kept && word_matches(&it.command, name))
     }
 
-    fn is_shell(&self, word: &ShellText) -> bool {
+    pub(super) fn is_shell(&self, word: &ShellText) -> bool {
         let wrappers = self.context.lens.wrappers();
         let name = base_name(&word.text);
         name != "env"
@@ -386,6 +388,9 @@ impl Scanner<'_> {
         }
         let (runs_unknown, given) = (given.piped, given.clone());
         let SimpleCommand { words, redirects, wrappers, .. } = simple;
+        for file in self.printed_files(&given).iter().chain(&redirects.reads) {
+            self.run_file(file, ScriptKind::Shell, &[], scope);
+        }
         let program =
             Invocation { runs_unknown, ..self.build_invocation(&words, scope, &given, wrappers) };
         self.finish_program(program, redirects, scope)
@@ -419,6 +424,8 @@ impl Scanner<'_> {
             program = self.build_invocation(&all, scope, input, wrappers);
             program.runs_unknown = true;
             program.fed_by.extend(written.into_iter().flat_map(|it| it.from));
+        } else {
+            self.run_file(file, ScriptKind::Shell, args, scope);
         }
         self.finish_program(program, Redirects::default(), scope)
     }
@@ -501,7 +508,7 @@ impl Scanner<'_> {
         };
         if read.len() > INPUT_VALUES_MAX {
             read.truncate(INPUT_VALUES_MAX);
-            read.push(ShellText::unknown("one of many values"));
+            read.push(ShellText::unknown(MANY_VALUES));
         }
         if !one_each {
             words.extend(read);

@@ -6,7 +6,7 @@ use policyd::evaluation::situation::{EventContext, Matchers};
 use policyd::expr::Evaluator;
 use policyd::expr::call_facts::CallFacts;
 use policyd::expr::context::FactView;
-use policyd::facts::call::{AnalysisContext, CallEffects, CallEnvironment, TimeLimit};
+use policyd::facts::call::{AnalysisContext, CallEffects, CallEnvironment, NoDisk};
 use policyd::facts::compiled::CompiledMatchers;
 use policyd::facts::event::{Event, EventKind};
 use policyd::id::SessionId;
@@ -38,12 +38,8 @@ fn what_is_not_asked_would_be_silent() {
             ..Event::of(kind, SessionId::sanitize("s"))
         };
         let knowledge = &*policy.guards.knowledge;
-        let reading = AnalysisContext {
-            lens: &*words.lens,
-            knowledge,
-            around: &around,
-            patience: TimeLimit::ENDLESS,
-        };
+        let reading =
+            AnalysisContext { lens: &*words.lens, knowledge, around: &around, disk: &NoDisk };
         let call = event.call(reading);
         assert_eq!(call.effects(), effects, "{line}");
         let situation = EventContext::alone(event, "/work".into(), Timestamp::from_millis(0));

@@ -9,9 +9,11 @@ mod folders;
 mod human_commands;
 #[cfg(target_os = "linux")]
 mod instructions;
+mod joins;
 mod machine;
 mod own_gate;
 mod peers;
+mod scripts;
 mod self_gate;
 mod shapes;
 mod time;

@@ -6,7 +6,7 @@ mod words;
 use std::io::Write as _;
 use std::process::{Command, Stdio};
 
-use policyd::facts::call::{AnalysisContext, Call, CallEnvironment, ShellText, TimeLimit};
+use policyd::facts::call::{AnalysisContext, Call, CallEnvironment, NoDisk, ShellText};
 use policyd::facts::compiled::CompiledMatchers;
 use policyd::policy::{Policy, builtin, load};
 use proptest::strategy::ValueTree;
@@ -110,12 +110,8 @@ impl Reader {
             ..CallEnvironment::default()
         };
         let knowledge = &*self.policy.guards.knowledge;
-        let reading = AnalysisContext {
-            lens: &self.lens,
-            knowledge,
-            around: &around,
-            patience: TimeLimit::ENDLESS,
-        };
+        let reading =
+            AnalysisContext { lens: &self.lens, knowledge, around: &around, disk: &NoDisk };
         let call = Call::read("Bash", &json!({ "command": line }), reading);
         let shown = call.programs.iter().filter(|it| it.name == "show");
         (call.is_understood() && !call.beyond).then(|| shown.map(|it| it.args.clone()).collect())

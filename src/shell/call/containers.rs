@@ -1,0 +1,175 @@
+//! Commands in containers: `docker run -v "$HOME":/h alpine rm -rf /h`. A path of the container that is mounted is a path
+//! of this machine.
+//!
+//! Contains: [`ContainerMounts`], the mounts and the command of a container that a program starts.
+//! Does not contain: containers that run already (`docker exec` is a wrapper), compose files.
+
+use std::rc::Rc;
+
+use super::scope::{ShellState, WorkingFolder};
+use super::statements::Scanner;
+use super::words::ShellText;
+use super::wrappers::SimpleCommand;
+use super::{CallEnvironment, Invocation, StandardInput};
+use crate::path::in_folder;
+
+/// Programs that start containers with the options of Docker.
+const PROGRAMS: [&str; 5] = ["docker", "podman", "nerdctl", "finch", "container"];
+/// Options that take no value. The others take one.
+const FLAGS: [&str; 14] = [
+    "--detach",
+    "--disable-content-trust",
+    "--init",
+    "--interactive",
+    "--no-healthcheck",
+    "--oom-kill-disable",
+    "--privileged",
+    "--publish-all",
+    "--quiet",
+    "--read-only",
+    "--replace",
+    "--rm",
+    "--sig-proxy",
+    "--tty",
+];
+/// Letters of such options.
+const FLAG_LETTERS: &str = "ditPq";
+
+/// The directories of this machine that a container sees.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ContainerMounts {
+    /// Path in the container, and path on this machine; `None` if that is unknown.
+    binds: Vec<(String, Option<String>)>,
+}
+
+impl ContainerMounts {
+    /// Returns the path on this machine of a path in the container. What is not mounted ends with the container, as a
+    /// temporary file does.
+    pub(super) fn host(&self, path: &str) -> Option<String> {
+        let holds = |folder: &str, path: &str| {
+            let rest = path.strip_prefix(folder.trim_end_matches('/'));
+            rest.is_some_and(|it| it.is_empty() || it.starts_with('/'))
+        };
+        let around = self.binds.iter().filter(|it| holds(&it.0, path));
+        if let Some((inside, outside)) = around.max_by_key(|it| it.0.len()) {
+            let rest = path.get(inside.trim_end_matches('/').len()..).unwrap_or_default();
+            return outside.as_ref().map(|it| format!("{it}{rest}"));
+        }
+        // What happens to a directory happens to what is mounted below it.
+        match self.binds.iter().find(|it| holds(path, &it.0)) {
+            Some((_, outside)) => outside.clone(),
+            None => CallEnvironment::TEMPORARY
+                .first()
+                .map(|it| in_folder(it, path.trim_start_matches('/'))),
+        }
+    }
+}
+
+impl Scanner<'_> {
+    /// Runs the command of a container that a program starts. Returns whether it starts one.
+    pub(super) fn run_in_container(
+        &mut self,
+        program: &Invocation,
+        scope: &ShellState,
+        input: &StandardInput,
+    ) -> bool {
+        if !PROGRAMS.contains(&program.name.as_str()) {
+            return false;
+        }
+        let starts = |it: &ShellText| matches!(it.text.as_str(), "run" | "create");
+        let Some(at) = program.args.iter().take(3).position(starts) else { return false };
+        let mut words = program.args.iter().skip(at + 1);
+        let (mut mounts, mut folder) = (ContainerMounts::default(), "/".to_owned());
+        let mut command: Vec<ShellText> = Vec::new();
+        while let Some(word) = words.next() {
+            let text = word.text.as_str();
+            if !text.starts_with('-') {
+                break; // The image.
+            }
+            let (option, value) = match text.split_once('=').filter(|_| text.starts_with("--")) {
+                Some((option, _)) => (option, Some(word.tail(option.len() + 1))),
+                None if is_flag(text) => continue,
+                None if text.len() > 2 && !text.starts_with("--") => {
+                    (text.get(..2).unwrap_or_default(), Some(word.tail(2)))
+                }
+                None => (text, words.next().cloned()),
+            };
+            let Some(value) = value else { break };
+            match option {
+                "-v" | "--volume" => mounts.binds.extend(self.volume(&value, scope)),
+                "--mount" => mounts.binds.extend(self.mount(&value, scope)),
+                "-w" | "--workdir" => value.text.clone_into(&mut folder),
+                "--entrypoint" => command.push(value),
+                _ => {}
+            }
+        }
+        command.extend(words.cloned());
+        if command.is_empty() {
+            return true;
+        }
+        let folder = WorkingFolder::certain(Some(folder));
+        let container = Some(Rc::new(mounts));
+        let mut inner = ShellState { folder, container, ..scope.of_a_process() };
+        let wrappers = vec![program.name.clone()];
+        let simple = SimpleCommand { words: command, wrappers, ..SimpleCommand::default() };
+        self.run_simple(simple, &mut inner, input);
+        true
+    }
+
+    /// Returns the mount of `source:target`. A source without a slash is a volume, not a directory.
+    fn volume(&self, value: &ShellText, scope: &ShellState) -> Option<(String, Option<String>)> {
+        let (source, target) = value.text.split_once(':')?;
+        let target = target.split(':').next()?.to_owned();
+        if !value.is_known() {
+            return Some((target, None));
+        }
+        let is_folder = source.contains('/') || source.starts_with(['.', '~']);
+        let source = ShellText::known(source).with_home(&self.context.around.home);
+        is_folder.then(|| (target, self.resolve_path(&source, scope).absolute))
+    }
+
+    /// Returns the mount of `type=bind,source=…,target=…`.
+    fn mount(&self, value: &ShellText, scope: &ShellState) -> Option<(String, Option<String>)> {
+        let field = |names: [&str; 3]| {
+            let mut fields = value.text.split(',').filter_map(|it| it.split_once('='));
+            fields.find(|it| names.contains(&it.0)).map(|it| it.1)
+        };
+        let target = field(["target", "destination", "dst"])?.to_owned();
+        if field(["type", "type", "type"]) != Some("bind") {
+            return None;
+        }
+        if !value.is_known() {
+            return Some((target, None));
+        }
+        let source = ShellText::known(field(["source", "src", "from"])?);
+        let source = source.with_home(&self.context.around.home);
+        Some((target, self.resolve_path(&source, scope).absolute))
+    }
+}
+
+/// Returns whether an option takes no value.
+fn is_flag(option: &str) -> bool {
+    let letters = option.strip_prefix('-').unwrap_or_default();
+    FLAGS.contains(&option) || letters.chars().all(|it| FLAG_LETTERS.contains(it))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mounted_path_is_one_of_this_machine() {
+        let bind = |inside: &str, outside: &str| (inside.to_owned(), Some(outside.to_owned()));
+        let mounts =
+            ContainerMounts { binds: vec![bind("/h", "/home/dev"), bind("/h/x/", "/srv")] };
+        for (path, expected) in [
+            ("/h", "/home/dev"),
+            ("/h/a", "/home/dev/a"),
+            ("/h/x/a", "/srv/a"),
+            ("/", "/home/dev"),
+            ("/hat", "/tmp/hat"),
+        ] {
+            assert_eq!(mounts.host(path).as_deref(), Some(expected), "{path}");
+        }
+    }
+}
