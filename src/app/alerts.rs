@@ -22,11 +22,12 @@ use policyd_state::breaker::{BreakerEvent, BreakerResponse, BreakerSettings};
 use policyd_store::alert_settings::{AlertChannel, AlertSettings};
 use policyd_store::breakers::record;
 use policyd_store::configuration::{Configuration, ConfigurationOwner, ConfigurationProblem};
+use policyd_store::document::{DamageAction, DocumentError};
 use policyd_store::escalations::EscalationStore;
 use policyd_store::file::Durability;
 use policyd_store::log_position::LogPosition;
 use policyd_store::user::UserDirectory;
-use policyd_store::user_state::{UserStateError, UserStateFile};
+use policyd_store::user_state::UserStateFile;
 use policyd_world::{HttpMethod, HttpRequest, World, WorldError};
 use policyd_yaml::time::Timestamp;
 
@@ -113,21 +114,20 @@ pub fn settings(world: &dyn World) -> (AlertSettings, Vec<ConfigurationProblem>)
 ///
 /// # Errors
 /// The state file cannot be read or saved.
-pub fn deliver(world: &dyn World, settings: &AlertSettings) -> Result<Delivery, UserStateError> {
+pub fn deliver(world: &dyn World, settings: &AlertSettings) -> Result<Delivery, DocumentError> {
     if settings.channels.is_empty() {
         return Ok(Delivery::default());
     }
-    let file = match UserStateFile::open(world, STATE, Duration::ZERO) {
-        Ok(file) => file,
-        Err(UserStateError::Io { source: WorldError::Locked(_), .. }) => {
+    let opened = UserStateFile::open(world, STATE, DamageAction::Refuse, Duration::ZERO);
+    let (file, mut state): (_, AlertState) = match opened {
+        Ok(opened) => opened,
+        Err(DocumentError::Io { source: WorldError::Locked(_), .. }) => {
             return Ok(Delivery::default());
         }
         Err(error) => return Err(error),
     };
-    let is_first = !file.exists();
-    let mut state: AlertState = file.load()?;
     let mut delivery = Delivery::default();
-    let age = if is_first { FIRST_AGE_MAX } else { ALERT_AGE_MAX };
+    let age = if !file.is_stored { FIRST_AGE_MAX } else { ALERT_AGE_MAX };
     let mut reader = LogReader::new(world, &ProjectScope::All);
     reader.resume(&state.positions);
     let now = world.now();
@@ -161,7 +161,7 @@ fn send_waiting(
     file: &UserStateFile<'_>,
     state: &mut AlertState,
     delivery: &mut Delivery,
-) -> Result<(), UserStateError> {
+) -> Result<(), DocumentError> {
     let began = world.elapsed();
     let waiting = std::mem::take(&mut state.waiting);
     let mut rest = waiting.into_iter();
@@ -311,9 +311,9 @@ fn is_open(world: &dyn World, alert: &Alert) -> bool {
 ///
 /// # Errors
 /// It cannot be saved.
-pub fn acknowledge(world: &dyn World, escalation: &str) -> Result<bool, UserStateError> {
-    let file = UserStateFile::open(world, STATE, Duration::ZERO)?;
-    let mut state: AlertState = file.load()?;
+pub fn acknowledge(world: &dyn World, escalation: &str) -> Result<bool, DocumentError> {
+    let opened = UserStateFile::open(world, STATE, DamageAction::Refuse, Duration::ZERO)?;
+    let (file, mut state): (_, AlertState) = opened;
     let is_new = state.acknowledged.insert(escalation.to_owned());
     state.waiting.retain(|it| it.alert.subject != escalation);
     file.save(&state, &quick())?;

@@ -17,9 +17,10 @@ use crate::sessions::log_reader::{LogReader, ProjectLine};
 use policyd_base::limits::{EXPORT_RECORDS_MAX, EXPORT_RESPONSE_BYTES_MAX, USER_LOCK_WAIT};
 use policyd_record::exported::ExportedEntry;
 use policyd_report::otlp::{OtlpRecord, logs_request, record, traces_request};
+use policyd_store::document::{DamageAction, DocumentError};
 use policyd_store::file::Durability;
 use policyd_store::log_position::LogPosition;
-use policyd_store::user_state::{UserStateError, UserStateFile};
+use policyd_store::user_state::UserStateFile;
 use policyd_world::{HttpMethod, HttpRequest, HttpResponse, World, WorldError};
 use policyd_yaml::checksum::hex;
 
@@ -43,7 +44,7 @@ const WAIT_MAX: Duration = Duration::from_secs(60);
 pub enum ExportError {
     /// The position cannot be read or saved.
     #[error(transparent)]
-    State(#[from] UserStateError),
+    State(#[from] DocumentError),
     #[error("{}: {source}", path.display())]
     Output { path: PathBuf, source: WorldError },
     #[error("the collector answered with HTTP {status}: {text}")]
@@ -73,14 +74,15 @@ struct ExportState {
     positions: BTreeMap<PathBuf, LogPosition>,
 }
 
-/// Locks the file with the position of the export to a target.
+/// Locks and reads the file with the position of the export to a target.
 fn position_file<'w>(
     world: &'w dyn World,
     target: &str,
-) -> Result<UserStateFile<'w>, UserStateError> {
+) -> Result<(UserStateFile<'w>, ExportState), DocumentError> {
     let mut name = hex(&Sha256::digest(target.as_bytes()));
     name.truncate(NAME_DIGITS);
-    UserStateFile::open(world, &format!("{FOLDER}/{name}.json"), USER_LOCK_WAIT)
+    let name = format!("{FOLDER}/{name}.json");
+    UserStateFile::open(world, &name, DamageAction::Refuse, USER_LOCK_WAIT)
 }
 
 /// Calls `send` with the new entries of each log, and saves the position after each log.
@@ -90,8 +92,8 @@ fn each_log(
     exported: &mut ExportResult,
     mut send: impl FnMut(&[(String, ProjectLine)], &mut ExportResult) -> Result<(), ExportError>,
 ) -> Result<(), ExportError> {
-    let file = position_file(world, target)?;
-    let mut state = ExportState { target: target.to_owned(), ..file.load()? };
+    let (file, state) = position_file(world, target)?;
+    let mut state = ExportState { target: target.to_owned(), ..state };
     let mut reader = LogReader::new(world, &ProjectScope::All);
     reader.resume(&state.positions);
     for number in 0..reader.count() {

@@ -14,6 +14,7 @@ use policyd_gate::meter::SessionUsage;
 use policyd_record::activity::Activity;
 use policyd_report::metrics::{MetricTotals, to_text};
 use policyd_report::overview::ProjectRow;
+use policyd_store::document::DamageAction;
 use policyd_store::file::Durability;
 use policyd_store::log_position::{LogPosition, read_new};
 use policyd_store::user_state::UserStateFile;
@@ -93,10 +94,10 @@ fn measure(
     world: &dyn World,
     read: impl FnOnce(&MetricReader<'_>) -> Vec<ProjectRow>,
 ) -> Result<String, AppError> {
-    let file = UserStateFile::open(world, STATE, USER_LOCK_WAIT).map_err(AppError::failed)?;
     // To begin again after damage would count everything twice, so it is an error.
-    let stored = Mutex::new(file.load().map_err(AppError::failed)?);
-    let reader = MetricReader { world, stored, problems: Mutex::default() };
+    let opened = UserStateFile::open(world, STATE, DamageAction::Refuse, USER_LOCK_WAIT);
+    let (file, stored) = opened.map_err(AppError::failed)?;
+    let reader = MetricReader { world, stored: Mutex::new(stored), problems: Mutex::default() };
     let rows = read(&reader);
     let problems = reader.problems.into_inner().unwrap_or_else(PoisonError::into_inner);
     if let Some((path, error)) = problems.into_iter().next() {

@@ -16,9 +16,10 @@ use policyd_record::notice::NoticeSeverity;
 use policyd_record::table::Screen;
 use policyd_report::morning::{MorningReport, ProjectNight, ReportTime, ReportedProject};
 use policyd_store::alert_settings::{AlertSettings, MorningFormat, ReportSchedule};
+use policyd_store::document::{DamageAction, DocumentError};
 use policyd_store::file::{self, Durability, Saved};
 use policyd_store::user::UserDirectory;
-use policyd_store::user_state::{UserStateError, UserStateFile};
+use policyd_store::user_state::UserStateFile;
 use policyd_world::{World, WorldError};
 use policyd_yaml::time::Timestamp;
 
@@ -40,7 +41,7 @@ pub enum ReportError {
     #[error("report `{id}`: could not write {}: {why}", path.display())]
     NotWritten { id: String, path: PathBuf, why: String },
     #[error(transparent)]
-    State(#[from] UserStateError),
+    State(#[from] DocumentError),
 }
 
 /// Collects a report that ends now. Also returns which decision logs could not be read.
@@ -88,12 +89,9 @@ pub fn make_due(
     if settings.reports.is_empty() {
         return Ok(Default::default());
     }
-    let stored = UserStateFile::open(world, STATE, USER_LOCK_WAIT)?;
-    let mut state: MadeReports = match stored.load() {
-        // A damaged file is as good as none: each report is made once more.
-        Err(UserStateError::Damaged { .. }) => MadeReports::default(),
-        loaded => loaded?,
-    };
+    // After damage, each report is made once more.
+    let opened = UserStateFile::open(world, STATE, DamageAction::Quarantine, USER_LOCK_WAIT)?;
+    let (stored, mut state): (_, MadeReports) = opened;
     let (mut made, mut problems) = (Vec::new(), Vec::new());
     for schedule in &settings.reports {
         let due = last_due(world, schedule);

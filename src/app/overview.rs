@@ -262,9 +262,9 @@ impl Overview<'_> {
         let run = match store.load(&id) {
             Ok(run) => run,
             Err(Unusable::None) => return,
-            Err(Unusable::Damaged(_) | Unusable::Newer(_) | Unusable::Refused(_)) => {
+            Err(Unusable::Document(problem)) => {
                 row.is_unread = true;
-                row.problems.push(format!("the state of run {id} cannot be read"));
+                row.problems.push(problem.note());
                 return;
             }
         };

@@ -350,14 +350,12 @@ pub const APPROVAL_REQUEST_MAX: std::time::Duration = std::time::Duration::from_
 pub const APPROVALS_KEPT: usize = 500;
 /// Allowances that are stored in the user's choices, the newest.
 pub const ALLOWANCES_KEPT: usize = 50;
-/// The file of the user's choices for a project, in bytes. A larger file is ignored.
-pub const USER_CHOICES_BYTES_MAX: usize = 256 * 1024;
+/// A file with choices of the user, in bytes. A larger file is not used.
+pub const USER_CHOICES_BYTES_MAX: usize = 1024 * 1024;
 /// Runs and approvals that are stored in the user's choices, the newest.
 pub const USER_CHOICES_KEPT: usize = 200;
 /// A client's settings file, in bytes. A longer file is not edited.
 pub const SETTINGS_FILE_BYTES_MAX: usize = 4 * 1024 * 1024;
-/// The file of trusted packs, in bytes. A longer file trusts no pack.
-pub const TRUST_FILE_BYTES_MAX: usize = 1024 * 1024;
 /// Age at which an unused session is removed.
 pub const SESSIONS_MAX_AGE: std::time::Duration = std::time::Duration::from_secs(30 * 86_400);
 /// Stored sessions.

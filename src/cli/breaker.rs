@@ -199,7 +199,7 @@ fn reset(command: &BreakerCommand<'_>, console: &mut Console<'_>, key: &str) -> 
             return EXIT_FOUND;
         }
         Ok(_) => {}
-        Err(error) => return refused(console, key, &error),
+        Err(error) => return refused(console, key, &error.into()),
     }
     if let Err(code) = require_human(command.world, console, &format!("reset the breaker `{key}`"))
     {

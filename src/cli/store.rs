@@ -16,7 +16,9 @@ use policyd_base::limits::SHARED_STORE_WAIT;
 use policyd_store::decision_log::DECISION_LOG;
 use policyd_store::file::Durability;
 use policyd_store::shared::settings::{SharedStoreSettings, SharedSubject, VARIABLE};
-use policyd_store::shared::{STORE_COMMAND, SharedRun, SharedStore, SyncError, SyncLimits};
+use policyd_store::shared::{
+    STORE_COMMAND, SharedRun, SharedStore, SyncError, SyncLimits, SyncPosition,
+};
 use policyd_world::World;
 use policyd_world::server::{ServerError, ServerStatus};
 use policyd_yaml::time::short_text;
@@ -297,8 +299,15 @@ fn status(console: &mut Console<'_>, store: &SharedStore<'_>, format: ListFormat
         Ok(it) if it.schema.is_some() && it.version.is_some() => EXIT_OK,
         Ok(_) | Err(_) => EXIT_FOUND,
     };
+    let position = match store.position() {
+        Ok(position) => position,
+        Err(problem) => {
+            console.eprint(&problem.to_string());
+            return EXIT_BROKEN;
+        }
+    };
     if format == ListFormat::Json {
-        console.print(&format!("{:#}\n", status_json(store, &asked)));
+        console.print(&format!("{:#}\n", status_json(store, &asked, &position)));
         return code;
     }
     if let Some(chosen) = store.ignored_url() {
@@ -307,7 +316,7 @@ fn status(console: &mut Console<'_>, store: &SharedStore<'_>, format: ListFormat
              `alternatives` of `store`"
         ));
     }
-    let (position, waiting) = (store.position(), store.waiting().len());
+    let waiting = store.waiting().len();
     let lacks_group = asked.as_ref().is_ok_and(|it| it.schema.is_some() && it.version.is_none());
     let group = match lacks_group {
         true => {
@@ -355,9 +364,9 @@ fn status(console: &mut Console<'_>, store: &SharedStore<'_>, format: ListFormat
 fn status_json(
     store: &SharedStore<'_>,
     asked: &Result<ServerStatus, SyncError>,
+    position: &SyncPosition,
 ) -> serde_json::Value {
     let settings: &SharedStoreSettings = store.settings();
-    let position = store.position();
     let known = asked.as_ref().ok();
     json!({
         "url": settings.shown_url(), "group": settings.group,

@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::exit::{EXIT_BROKEN, EXIT_OK};
 use policyd_record::paint::for_terminal;
 use policyd_record::table::{Screen, wrap_lines};
-use policyd_store::document::StoreProblem;
+use policyd_store::document::DocumentError;
 use policyd_world::World;
 
 /// How long a client is waited for that may have called: it writes at once.
@@ -62,10 +62,10 @@ impl Console<'_> {
     }
 
     /// Reports stored documents whose content is unknown. Returns the exit code of a command that lists their entries.
-    pub fn report_unread(&mut self, problems: impl IntoIterator<Item = StoreProblem>) -> u8 {
+    pub fn report_unread(&mut self, problems: impl IntoIterator<Item = DocumentError>) -> u8 {
         let mut code = EXIT_OK;
         for problem in problems {
-            self.eprint(&format!("{problem}\nhelp: {}", problem.help()));
+            self.eprint(&problem.to_string());
             code = EXIT_BROKEN;
         }
         code

@@ -10,6 +10,7 @@ use policyd_store::allowance::Allowance;
 use policyd_store::choice_files::ChoiceFiles;
 use policyd_store::choice_record::{self, ChoiceOrigin, ForeignChoices};
 use policyd_store::configuration::Pins;
+use policyd_store::document::DocumentError;
 use policyd_store::enforcement::EnforcementChoice;
 use policyd_store::projects::ProjectRegistry;
 use policyd_workspace::amplihack::PowerSteeringConfig;
@@ -94,15 +95,20 @@ pub(super) fn admit(
     }
     let project = project::find(world, Some(event));
     let files = ChoiceFiles::read(world, &project.state);
-    for choices in choice_record::take_foreign_changes(world, &files) {
-        report.problem(&foreign_choices(&choices));
+    match choice_record::take_foreign_changes(world, &files) {
+        Ok(changes) => changes.iter().for_each(|it| report.problem(&foreign_choices(it))),
+        Err(problem) => report.problem(&format!(
+            "changes of your choices by other programs are not detected: {}",
+            problem.note()
+        )),
     }
     let organization = &request.configurations.organization;
     let session = Some(&event.session_id);
     let status = GateStatus::by_files(world, &project, organization, &files, session, request.now);
     if event.kind.is_main_boundary() {
         ProjectRegistry::new(world).register(&project.main, &project.state, request.now);
-        status.problems.iter().for_each(|it| report.problem(it));
+        let memory = project.memory_problem.as_ref().map(DocumentError::note);
+        status.problems.iter().chain(&memory).for_each(|it| report.problem(it));
     }
     match status.off {
         None => {

@@ -29,7 +29,7 @@ pub(super) fn granted(
     let store = UserChoiceStore::new(context.world, &context.project.state);
     let used = store.change(|choices| choices.use_allowances(event, context.request.now));
     used.unwrap_or_else(|problem| {
-        report.problem(&format!("{problem}; no allowance was used"));
+        report.problem(&format!("no allowance was used: {}", problem.note()));
         BTreeMap::new()
     })
 }

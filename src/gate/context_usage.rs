@@ -22,7 +22,7 @@ use policyd_record::summary::format_summary;
 use policyd_state::context::{ACT, DRIVEN_VARIABLE, Overrides, TierEffect, TierState};
 use policyd_state::continuation::{AT_CLEAR, ContextStart};
 use policyd_store::decision_log::append_to;
-use policyd_store::document::StoreProblem;
+use policyd_store::document::DocumentError;
 use policyd_store::file::Saved;
 use policyd_store::summaries::{AT_END, Summary};
 use policyd_store::transcript::{self, Places};
@@ -284,8 +284,8 @@ impl ContextMeter<'_> {
             let turn = facts.prompts.count;
             writer.summaries().was_told(start.session, start.folder, turn)
         };
-        let unknown = |report: &mut Report, problem: StoreProblem| {
-            report.problem(&format!("no summary is delivered: {problem}"));
+        let unknown = |report: &mut Report, problem: DocumentError| {
+            report.problem(&format!("no summary is delivered: {}", problem.note()));
         };
         if source == "resume"
             && let Some(facts) = self.facts(report)

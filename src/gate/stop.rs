@@ -72,7 +72,7 @@ impl StopEvaluation<'_> {
             answers.save(world);
         }
         let copy = self.block_copy();
-        let copied = copy.as_ref().and_then(BlockCopy::load);
+        let copied = copy.as_ref().and_then(|it| load_copy(it, &mut report));
         let state = self.load(locked.as_mut(), copied.clone());
         let mark = gathered.stop_mark(request);
         if state.last_stop.as_ref().is_some_and(|it| mark.repeats(it)) {
@@ -260,6 +260,14 @@ impl StopEvaluation<'_> {
         let lines = verdicts.map(|it| format!("{} {}: {}", it.id, it.status.as_str(), it.details));
         report.trace.extend(lines);
     }
+}
+
+/// Loads the copy of the block limiter. Reports why it cannot be used.
+fn load_copy(copy: &BlockCopy<'_>, report: &mut Report) -> Option<BlockLimiterState> {
+    copy.load().unwrap_or_else(|problem| {
+        report.problem(&format!("blocks are counted without their copy: {}", problem.note()));
+        None
+    })
 }
 
 /// Saves the block limiter in the user's directory before its block is sent. After a clean stop there is

@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::file::{self, Durability, Saved};
+use super::document::{DamageAction, DocumentError, FORMAT_VERSION, StoredDocument};
+use super::file::{self, Durability};
 use super::user::UserDirectory;
 use policyd_base::id::SessionId;
 use policyd_base::limits::{BLOCK_COPIES_MAX, BLOCK_COPY_AGE_MAX, STATE_FILE_BYTES_MAX};
@@ -19,13 +20,14 @@ use policyd_yaml::time::Timestamp;
 
 /// Directory below the user's state directory.
 const FOLDER: &str = "blocks";
-const FORMAT_VERSION: u32 = 1;
 
 /// `blocks/KEY.json` in the user's state directory.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[schemars(extend("required" = ["version", "consecutive_blocks"]))]
 pub(super) struct BlockCopyFile {
     /// Version of the format.
-    version: u32,
+    #[serde(default)]
+    version: u64,
     /// State of the block limiter, without the history of blocks.
     #[serde(flatten)]
     limiter: BlockLimiterState,
@@ -50,30 +52,40 @@ impl<'a> BlockCopy<'a> {
         Self { world, path: folder(world).map(|it| it.join(name)) }
     }
 
-    /// Loads the state. `None` without a file that this version can read.
-    #[must_use]
-    pub fn load(&self) -> Option<BlockLimiterState> {
-        let bytes = self.world.read(self.path.as_ref()?, STATE_FILE_BYTES_MAX).ok()?;
-        let file: BlockCopyFile = serde_json::from_slice(&bytes).ok()?;
-        (file.version <= FORMAT_VERSION).then_some(file.limiter)
+    /// Loads the state. `None` without a file, or if it is damaged: the next save quarantines it.
+    ///
+    /// # Errors
+    /// A newer version of policyd wrote the file, or it cannot be read.
+    pub fn load(&self) -> Result<Option<BlockLimiterState>, DocumentError> {
+        let Some(document) = self.document() else { return Ok(None) };
+        match document.load::<BlockCopyFile>() {
+            Err(DocumentError::Damaged { .. }) => Ok(None),
+            loaded => Ok(loaded?.map(|it| it.limiter)),
+        }
     }
 
     /// Saves a state without its history, and returns whether it is in place. The copy does not survive a power
     /// loss, which the state of the session does.
     pub fn save(&self, limiter: &BlockLimiterState) -> bool {
-        let Some(path) = &self.path else { return false };
-        let folder = path.parent().unwrap_or(path);
-        if self.world.stat(path).is_err() {
-            if self.world.create_folder(folder).is_err() {
+        let Some(document) = self.document() else { return false };
+        if self.world.stat(document.path()).is_err() {
+            if document.create_folder().is_err() {
                 return false;
             }
-            self.prune(folder);
+            self.prune(document.path().parent().unwrap_or(document.path()));
         }
         let limiter = BlockLimiterState { history: Vec::new(), ..limiter.clone() };
         let file = BlockCopyFile { version: FORMAT_VERSION, limiter };
         let Ok(text) = serde_json::to_string(&file) else { return false };
+        let opened = document.open::<BlockCopyFile>();
+        opened.and_then(|it| it.save(&text)).is_ok()
+    }
+
+    fn document(&self) -> Option<StoredDocument<'a>> {
+        let (path, if_damaged) = (self.path.clone()?, DamageAction::Quarantine);
         let once = Durability { fsync: false, attempts: 1, ..Durability::default() };
-        !matches!(file::save(self.world, path, text.as_bytes(), &once), Saved::NotSaved { .. })
+        let document = StoredDocument::new(self.world, path, STATE_FILE_BYTES_MAX, if_damaged);
+        Some(document.saved_as(&once))
     }
 
     /// Removes the file.
@@ -99,7 +111,7 @@ impl<'a> BlockCopy<'a> {
 
     fn names(&self, folder: &Path) -> impl Iterator<Item = String> + use<> {
         let names = self.world.list(folder).unwrap_or_default().into_iter();
-        names.filter(|it| it.ends_with(".json"))
+        names.filter(|it| is_copy(it))
     }
 }
 
@@ -107,8 +119,13 @@ impl<'a> BlockCopy<'a> {
 pub fn forget(world: &dyn World, session: &SessionId) {
     let Some(folder) = folder(world) else { return };
     let names = world.list(&folder).unwrap_or_default();
-    let own = names.iter().filter(|it| it.starts_with(&prefix(session)) && it.ends_with(".json"));
+    let own = names.iter().filter(|it| it.starts_with(&prefix(session)) && is_copy(it));
     own.for_each(|name| remove(world, &folder.join(name)));
+}
+
+/// Whether a file is a copy, or a quarantined one.
+fn is_copy(name: &str) -> bool {
+    !name.starts_with('.') && name.contains(".json")
 }
 
 fn folder(world: &dyn World) -> Option<PathBuf> {
@@ -153,7 +170,7 @@ mod tests {
     fn a_copy_belongs_to_one_agent_of_one_session() {
         let world = machine();
         assert!(BlockCopy::of(&world, &event("s")).save(&blocked(3)));
-        let load = |event: &Event| BlockCopy::of(&world, event).load();
+        let load = |event: &Event| BlockCopy::of(&world, event).load().unwrap();
         assert_eq!(load(&event("s")), Some(blocked(3)));
         assert_eq!(load(&event("t")), None);
         assert_eq!(load(&Event { agent_id: Some("a".to_owned()), ..event("s") }), None);
@@ -166,23 +183,17 @@ mod tests {
     }
 
     #[test]
-    fn without_a_home_or_with_a_torn_file_there_is_no_copy() {
+    fn without_a_home_there_is_no_copy() {
         let world = FakeWorld::new();
         assert!(!BlockCopy::of(&world, &event("s")).save(&blocked(3)));
-        assert_eq!(BlockCopy::of(&world, &event("s")).load(), None);
-        let world = machine();
-        let copy = BlockCopy::of(&world, &event("s"));
-        for text in ["", "{", "[]", "{}", "{\"version\": 2, \"total_blocks\": 3}"] {
-            world.put(copy.path.clone().unwrap(), text);
-            assert_eq!(copy.load(), None, "{text}");
-        }
+        assert_eq!(BlockCopy::of(&world, &event("s")).load(), Ok(None));
     }
 
     #[test]
     fn old_copies_and_more_than_the_limit_go() {
         let world = machine();
         let save = |session: String| BlockCopy::of(&world, &event(&session)).save(&blocked(1));
-        let kept = |session: String| BlockCopy::of(&world, &event(&session)).load().is_some();
+        let kept = |session: String| BlockCopy::of(&world, &event(&session)).load() != Ok(None);
         let count = BLOCK_COPIES_MAX + 3;
         for number in 0..count {
             save(format!("s{number}"));

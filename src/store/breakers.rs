@@ -1,5 +1,6 @@
 //! Circuit breakers of a project, shared by all its processes: `state/circuit-breakers.json` in the
-//! seed's format, with a few keys more. Looked at without a lock, changed under one.
+//! seed's format, with a few keys more. Looked at without a lock, changed under one. Version 1 of the format is written
+//! without a version, because programs that share the file take each key for a breaker.
 //!
 //! Lives here: the file and its lock. `record` says how a breaker is written.
 
@@ -7,11 +8,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
 
 use super::decision_log;
-use super::file::{self, Durability};
+use super::document::{self, DamageAction, DocumentError, StoredDocument};
+use super::file::Durability;
 use super::layout;
 use super::shared::SharedStore;
 use super::shared::action::SharedAction;
@@ -72,7 +73,7 @@ impl<'a> BreakerStore<'a> {
     ///
     /// # Errors
     /// The file cannot be read, or is too large.
-    pub fn peek(&self, key: &str) -> Result<Breaker, WorldError> {
+    pub fn peek(&self, key: &str) -> Result<Breaker, DocumentError> {
         Ok(self.record_at(key)?.as_ref().map(breaker_of).unwrap_or_default())
     }
 
@@ -80,18 +81,17 @@ impl<'a> BreakerStore<'a> {
     ///
     /// # Errors
     /// The file cannot be read, or is too large.
-    pub fn knows(&self, key: &str) -> Result<bool, WorldError> {
+    pub fn knows(&self, key: &str) -> Result<bool, DocumentError> {
         Ok(self.record_at(key)?.is_some())
     }
 
     /// The record of one breaker; of the others nothing is kept in memory. A damaged file says nothing.
-    fn record_at(&self, key: &str) -> Result<Option<Value>, WorldError> {
-        let bytes = match self.world.read(&self.root.join(FILE), BREAKER_FILE_BYTES_MAX) {
-            Ok(bytes) => bytes,
-            Err(WorldError::NotFound) => return Ok(None),
-            Err(error) => return Err(error),
-        };
-        let Some(mut record) = record::one(&bytes, key) else { return Ok(None) };
+    fn record_at(&self, key: &str) -> Result<Option<Value>, DocumentError> {
+        let document = self.document();
+        let Some(bytes) = document.bytes()? else { return Ok(None) };
+        let Some((record, version)) = record::one(&bytes, key) else { return Ok(None) };
+        document::check_version(document.path(), version)?;
+        let Some(mut record) = record else { return Ok(None) };
         let is_forced = record.get(FORCED).is_some_and(|it| !it.is_null());
         if is_forced
             && !self.choices().load().unwrap_or_default().forced_breakers.contains(key)
@@ -112,16 +112,16 @@ impl<'a> BreakerStore<'a> {
     ///
     /// # Errors
     /// The file cannot be read, or is too large.
-    pub fn records_for_copy(&self) -> Result<Vec<(String, Value)>, WorldError> {
-        Ok(self.records()?.unwrap_or_default().into_iter().collect())
+    pub fn records_for_copy(&self) -> Result<Vec<(String, Value)>, DocumentError> {
+        Ok(self.records()?.into_iter().collect())
     }
 
     /// All breakers by key.
     ///
     /// # Errors
     /// The file cannot be read, or is too large.
-    pub fn all(&self) -> Result<Vec<(String, Breaker)>, WorldError> {
-        let records = self.records()?.unwrap_or_default();
+    pub fn all(&self) -> Result<Vec<(String, Breaker)>, DocumentError> {
+        let records = self.records()?;
         let known = records.iter().filter_map(|(key, it)| Some((key.clone(), known_breaker(it)?)));
         Ok(known.collect())
     }
@@ -136,7 +136,7 @@ impl<'a> BreakerStore<'a> {
         key: &str,
         settings: &BreakerSettings,
         now: Timestamp,
-    ) -> Result<(Breaker, BreakerResponse), WorldError> {
+    ) -> Result<(Breaker, BreakerResponse), DocumentError> {
         let known = self.peek(key)?;
         let (next, answer) = breaker::step(&known, BreakerEvent::Request, settings, now);
         if next == known {
@@ -160,7 +160,7 @@ impl<'a> BreakerStore<'a> {
         let known = self.peek(key)?;
         let choose = |change: fn(&mut BTreeSet<String>, &str) -> bool| {
             let changed = self.choices().change(|it| change(&mut it.forced_breakers, key));
-            changed.map_err(|error| WorldError::Io(error.to_string()))
+            changed.map_err(WorldError::from)
         };
         if matches!(event, BreakerEvent::Trip { .. }) {
             choose(|forced, key| forced.insert(key.to_owned()))?;
@@ -184,7 +184,7 @@ impl<'a> BreakerStore<'a> {
         now: Timestamp,
     ) -> Result<(Breaker, BreakerResponse), WorldError> {
         let _held = self.lock()?;
-        let mut records = self.records_to_change(now)?;
+        let mut records = self.records_to_change()?;
         let known = records.get(key).map(breaker_of).unwrap_or_default();
         let (next, record, answer) = record::step(records.get(key), event, settings, now);
         if let Some(record) = record {
@@ -237,7 +237,7 @@ impl<'a> BreakerStore<'a> {
         ahead_ms: i64,
     ) -> Result<(), WorldError> {
         let _held = self.lock()?;
-        let mut records = self.records_to_change(self.world.now())?;
+        let mut records = self.records_to_change()?;
         let before = records.clone();
         let mut forced = BTreeMap::new();
         for (key, record) in current() {
@@ -259,7 +259,7 @@ impl<'a> BreakerStore<'a> {
                     };
                 }
             });
-            changed.map_err(|error| WorldError::Io(error.to_string()))?;
+            changed?;
         }
         if records != before { self.write(records) } else { Ok(()) }
     }
@@ -278,17 +278,20 @@ impl<'a> BreakerStore<'a> {
         }
     }
 
-    /// The records by key; `None` where the file is damaged.
-    fn records(&self) -> Result<Option<Map<String, Value>>, WorldError> {
-        match self.world.read(&self.root.join(FILE), BREAKER_FILE_BYTES_MAX) {
-            Ok(bytes) => {
-                let mut records: Option<Map<String, Value>> = serde_json::from_slice(&bytes).ok();
-                records.iter_mut().for_each(|it| self.drop_foreign_force(it));
-                Ok(records)
-            }
-            Err(WorldError::NotFound) => Ok(Some(Map::new())),
-            Err(error) => Err(error),
-        }
+    /// Returns the records by key. A damaged file has none.
+    fn records(&self) -> Result<Map<String, Value>, DocumentError> {
+        let mut records = match self.document().load() {
+            Err(DocumentError::Damaged { .. }) => Map::new(),
+            loaded => loaded?.unwrap_or_default(),
+        };
+        self.drop_foreign_force(&mut records);
+        Ok(records)
+    }
+
+    fn document(&self) -> StoredDocument<'a> {
+        let (path, if_damaged) = (self.root.join(FILE), DamageAction::Quarantine);
+        StoredDocument::new(self.world, path, BREAKER_FILE_BYTES_MAX, if_damaged)
+            .saved_as(&self.durability)
     }
 
     /// Removes from records that the user forced a breaker open, unless the user did on this machine.
@@ -310,69 +313,46 @@ impl<'a> BreakerStore<'a> {
 
     /// Returns the records to change, under the lock. A damaged file is quarantined; a file that cannot be
     /// read now is not changed.
-    fn records_to_change(&self, now: Timestamp) -> Result<Map<String, Value>, WorldError> {
-        if let Some(records) = self.records()? {
-            return Ok(records);
-        }
-        let path = self.root.join(FILE);
-        let mut aside = path.clone().into_os_string();
-        aside.push(format!(".corrupt-{}", now.millis()));
-        self.world.rename(&path, Path::new(&aside))?;
-        Ok(Map::new())
+    fn records_to_change(&self) -> Result<Map<String, Value>, DocumentError> {
+        let mut records = self.document().open()?.value.unwrap_or_default();
+        self.drop_foreign_force(&mut records);
+        Ok(records)
     }
 
-    /// Returns the warning about a damaged or unreadable file. `None` if the file is valid.
+    /// Returns the warning about a file that cannot be used. `None` if the file is valid.
     #[must_use]
     pub fn damage(&self) -> Option<String> {
-        let file = self.root.join(FILE);
-        match self.world.read(&file, BREAKER_FILE_BYTES_MAX) {
-            Ok(bytes) => is_damaged(&bytes).then(|| {
-                format!(
-                    "{} is damaged, so every breaker counts as closed; the next change moves it to \
-                     `{FILE}.corrupt-…`",
-                    file.display()
-                )
-            }),
-            Err(WorldError::NotFound) => None,
-            Err(error) => Some(self.unreadable(&error)),
+        match self.document().load::<Map<String, Value>>().err()? {
+            DocumentError::Damaged { path, .. } => Some(format!(
+                "{} is damaged, so every breaker counts as closed; the next change moves it to \
+                 `{FILE}.corrupt-…`",
+                path.display()
+            )),
+            error => Some(self.unreadable(&error)),
         }
     }
 
     /// Describes that the file cannot be read.
     #[must_use]
-    pub fn unreadable(&self, error: &WorldError) -> String {
-        let file = self.root.join(FILE).display().to_string();
-        format!(
-            "the breakers cannot be read ({file}: {error}), so no call is permitted; repair or remove the file"
-        )
+    pub fn unreadable(&self, error: &DocumentError) -> String {
+        format!("the breakers are unknown, so no call is permitted: {}", error.note())
     }
 
     /// Returns whether the file is damaged; the next change quarantines it.
     #[must_use]
     pub fn is_damaged(&self) -> bool {
-        let bytes = self.world.read(&self.root.join(FILE), BREAKER_FILE_BYTES_MAX);
-        bytes.is_ok_and(|it| is_damaged(&it))
+        let loaded = self.document().load::<Map<String, Value>>();
+        matches!(loaded, Err(DocumentError::Damaged { .. }))
     }
 
     fn write(&self, mut records: Map<String, Value>) -> Result<(), WorldError> {
-        let path = self.root.join(FILE);
         let mut text = format!("{:#}\n", Value::Object(records.clone()));
         if text.len() > BREAKER_FILE_BYTES_MAX {
             // A closed breaker without failures is as good as none.
             records.retain(|_, it| known_breaker(it).is_none_or(|it| !it.is_idle()));
             text = format!("{:#}\n", Value::Object(records));
         }
-        if text.len() > BREAKER_FILE_BYTES_MAX {
-            return Err(WorldError::TooLarge(text.len() as u64));
-        }
-        match file::save(self.world, &path, text.as_bytes(), &self.durability) {
-            file::Saved::Durable { .. } | file::Saved::Degraded { .. } => Ok(()),
-            file::Saved::NotSaved { why, .. } => Err(WorldError::Io(why)),
-        }
+        self.document().create(&text)?;
+        Ok(())
     }
-}
-
-/// Returns whether the content of a breaker file cannot be parsed.
-fn is_damaged(bytes: &[u8]) -> bool {
-    serde_json::from_slice::<BTreeMap<String, IgnoredAny>>(bytes).is_err()
 }

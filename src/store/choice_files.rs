@@ -5,42 +5,39 @@ use std::path::{Path, PathBuf};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use super::document::{self, DamageAction, DocumentError};
 use super::enforcement::{EnforcementChoice, EnforcementStore};
 use super::trust::TrustStore;
-use super::user::{self, ChoiceError, FileProblem};
+use super::user;
 use super::user_choices::{UserChoiceStore, UserChoices};
-use policyd_base::limits::USER_CHOICES_BYTES_MAX;
-use policyd_world::{World, WorldError};
-
-/// Version of the files.
-pub(super) const FORMAT_VERSION: u32 = 1;
+use super::user_file;
+use policyd_world::World;
 
 /// A file with choices as it was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ChoiceFile {
     pub(super) path: PathBuf,
-    pub(super) content: Result<Vec<u8>, WorldError>,
+    /// Content of the file. `None` if the file does not exist.
+    pub(super) content: Result<Option<Vec<u8>>, DocumentError>,
 }
 
 impl ChoiceFile {
     /// Reads a file. `None` if the user has no directory for it.
     pub(super) fn read(world: &dyn World, path: Option<PathBuf>) -> Option<Self> {
         let path = path?;
-        let content = world.read(&path, USER_CHOICES_BYTES_MAX);
+        let content = user_file::document(world, &path).bytes();
         Some(Self { path, content })
     }
 
     /// Returns the value. Without a file it is the default.
     ///
     /// # Errors
-    /// The file is damaged or could not be read.
-    pub(super) fn value<T: DeserializeOwned + Default>(&self) -> Result<T, ChoiceError> {
-        let value = match &self.content {
-            Ok(bytes) => parse(bytes),
-            Err(WorldError::NotFound) => return Ok(T::default()),
-            Err(error) => Err(error.clone().into()),
-        };
-        value.map_err(|problem| ChoiceError::InvalidChoices { path: self.path.clone(), problem })
+    /// The file is damaged, a newer version of policyd wrote it, or it could not be read.
+    fn value<T: DeserializeOwned + Default>(&self) -> Result<T, DocumentError> {
+        let content = self.content.as_ref().map_err(DocumentError::clone)?;
+        let content = content.as_deref().unwrap_or_default();
+        let value = document::parse(&self.path, content, DamageAction::Refuse, Value::is_object)?;
+        Ok(value.unwrap_or_default())
     }
 }
 
@@ -68,7 +65,7 @@ impl ChoiceFiles {
     ///
     /// # Errors
     /// The file is not used.
-    pub fn choices(&self) -> Result<UserChoices, ChoiceError> {
+    pub fn choices(&self) -> Result<UserChoices, DocumentError> {
         self.choices.as_ref().map_or_else(|| Ok(UserChoices::default()), ChoiceFile::value)
     }
 
@@ -76,7 +73,7 @@ impl ChoiceFiles {
     ///
     /// # Errors
     /// The file is not used.
-    pub fn enforcement(&self) -> Result<EnforcementChoice, ChoiceError> {
+    pub fn enforcement(&self) -> Result<EnforcementChoice, DocumentError> {
         let choice = self.enforcement.as_ref();
         choice.map_or_else(|| Ok(EnforcementChoice::default()), ChoiceFile::value)
     }
@@ -85,12 +82,4 @@ impl ChoiceFiles {
     pub(super) fn all(&self) -> impl Iterator<Item = &ChoiceFile> {
         [&self.choices, &self.enforcement, &self.trust].into_iter().flatten()
     }
-}
-
-fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, FileProblem> {
-    let value: Value = serde_json::from_slice(bytes)?;
-    if value.get("version").and_then(Value::as_u64) != Some(u64::from(FORMAT_VERSION)) {
-        return Err(FileProblem::Version);
-    }
-    serde_json::from_value(value).map_err(|_| FileProblem::Shape)
 }

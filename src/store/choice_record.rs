@@ -3,6 +3,9 @@
 //! A file without a digest can be older than the record, which versions before 0.2 did not write. Its state counts as
 //! known, and is reported only if it weakens policyd. If the record itself was removed, each file is reported.
 //!
+//! If the record is damaged or a newer version of policyd wrote it, nothing is known of the files. Each event reports
+//! that, and nothing is recorded.
+//!
 //! The digest proves nothing: a process of the same user can write it, too. Guards refuse both to an agent, and one
 //! copy of a directory does not reach both.
 
@@ -14,6 +17,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::choice_files::{ChoiceFile, ChoiceFiles};
+use super::document::{DamageAction, DocumentError, StoredDocument};
 use super::file::Durability;
 use super::user::UserDirectory;
 use super::user_state::UserStateFile;
@@ -78,21 +82,25 @@ pub fn record(world: &dyn World, path: &Path, bytes: &[u8]) {
 
 /// Returns the files of the user's choices for a project that another program changed, or that weaken policyd and were
 /// never recorded. Records their content, so that each is returned once.
-pub fn take_foreign_changes(world: &dyn World, files: &ChoiceFiles) -> Vec<ForeignChoices> {
+///
+/// # Errors
+/// The record cannot be used.
+pub fn take_foreign_changes(
+    world: &dyn World,
+    files: &ChoiceFiles,
+) -> Result<Vec<ForeignChoices>, DocumentError> {
     let Some(record) = UserDirectory::State.path(world).map(|it| it.join(FILE)) else {
-        return Vec::new();
+        return Ok(Vec::new());
     };
     let current = files.all().filter_map(|file| Some((file.path.clone(), current_digest(file)?)));
     let current: Vec<(PathBuf, String)> = current.collect();
-    let written: WrittenFiles = world
-        .read(&record, USER_STATE_BYTES_MAX)
-        .ok()
-        .and_then(|it| serde_json::from_slice(&it).ok())
-        .unwrap_or_default();
+    let document =
+        StoredDocument::new(world, record.clone(), USER_STATE_BYTES_MAX, DamageAction::Refuse);
+    let written: WrittenFiles = document.load()?.unwrap_or_default();
     let is_foreign = |it: &&(PathBuf, String)| !written.has(&it.0, &it.1);
     let foreign: Vec<(PathBuf, String)> = current.iter().filter(is_foreign).cloned().collect();
     if foreign.is_empty() {
-        return Vec::new();
+        return Ok(Vec::new());
     }
     let is_removed = is_record_removed(world, &record);
     let classify = |(path, _): (PathBuf, String)| {
@@ -105,7 +113,7 @@ pub fn take_foreign_changes(world: &dyn World, files: &ChoiceFiles) -> Vec<Forei
         (!is_harmless).then_some(ForeignChoices { path, origin })
     };
     update(world, &foreign);
-    foreign.into_iter().filter_map(classify).collect()
+    Ok(foreign.into_iter().filter_map(classify).collect())
 }
 
 /// Whether the record existed and was removed: its lock stays.
@@ -117,7 +125,7 @@ fn is_record_removed(world: &dyn World, record: &Path) -> bool {
 /// Returns the choices of a file that weaken policyd. A file that is not JSON is not used.
 fn weakening(files: &ChoiceFiles, path: &Path) -> Vec<&'static str> {
     let file = files.all().find(|it| it.path == path);
-    let bytes = file.and_then(|it| it.content.as_deref().ok()).unwrap_or_default();
+    let bytes = file.and_then(|it| it.content.as_ref().ok()?.as_deref()).unwrap_or_default();
     let choices: Value = serde_json::from_slice(bytes).unwrap_or_default();
     let is_chosen = |key: &str| match choices.get(key) {
         None | Some(Value::Null | Value::Bool(false)) => false,
@@ -130,10 +138,10 @@ fn weakening(files: &ChoiceFiles, path: &Path) -> Vec<&'static str> {
     chosen.chain(observes.then_some("rules are only observed")).collect()
 }
 
-/// Saves digests, as far as possible.
+/// Saves digests, as far as possible. A record that cannot be used stays as it is.
 fn update(world: &dyn World, digests: &[(PathBuf, String)]) {
-    let Ok(file) = UserStateFile::open(world, FILE, LOCK_WAIT) else { return };
-    let mut written: WrittenFiles = file.load().unwrap_or_default();
+    let opened = UserStateFile::open(world, FILE, DamageAction::Refuse, LOCK_WAIT);
+    let Ok((file, mut written)): Result<(_, WrittenFiles), _> = opened else { return };
     for (path, digest) in digests {
         written.files.insert(path.to_string_lossy().into_owned(), digest.clone());
     }
@@ -143,8 +151,8 @@ fn update(world: &dyn World, digests: &[(PathBuf, String)]) {
 /// Returns the digest of a file. `None` if the file exists and cannot be read: then policyd does not use it.
 fn current_digest(file: &ChoiceFile) -> Option<String> {
     match &file.content {
-        Ok(bytes) => Some(digest(bytes)),
-        Err(WorldError::NotFound) => Some(MISSING.to_owned()),
+        Ok(Some(bytes)) => Some(digest(bytes)),
+        Ok(None) => Some(MISSING.to_owned()),
         Err(_) => None,
     }
 }
@@ -168,11 +176,9 @@ mod tests {
     }
 
     fn taken(world: &FakeWorld) -> Vec<(PathBuf, ChoiceOrigin)> {
-        let taken = take_foreign_changes(world, &ChoiceFiles::read(world, Path::new(ROOT)));
-        assert!(
-            take_foreign_changes(world, &ChoiceFiles::read(world, Path::new(ROOT))).is_empty(),
-            "once"
-        );
+        let take = || take_foreign_changes(world, &ChoiceFiles::read(world, Path::new(ROOT)));
+        let taken = take().unwrap();
+        assert_eq!(take(), Ok(Vec::new()), "once");
         taken.into_iter().map(|it| (it.path, it.origin)).collect()
     }
 

@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-use super::user::{self, ChoiceError};
+use super::document::DocumentError;
+use super::user;
 use super::user_file::UserFile;
 use policyd_policy::{EnforcementMode, Policy};
 use policyd_world::World;
@@ -94,7 +95,7 @@ impl<'a> EnforcementStore<'a> {
     ///
     /// # Errors
     /// The file is not used.
-    pub fn load(&self) -> Result<EnforcementChoice, ChoiceError> {
+    pub fn load(&self) -> Result<EnforcementChoice, DocumentError> {
         self.0.load()
     }
 
@@ -105,7 +106,7 @@ impl<'a> EnforcementStore<'a> {
     pub fn change<R>(
         &self,
         change: impl FnOnce(&mut EnforcementChoice) -> R,
-    ) -> Result<R, ChoiceError> {
+    ) -> Result<R, DocumentError> {
         self.0.change(change)
     }
 }
@@ -114,7 +115,6 @@ impl<'a> EnforcementStore<'a> {
 mod tests {
     use super::*;
     use policyd_policy::builtin;
-    use policyd_world::fake::FakeWorld;
 
     #[test]
     fn a_manifest_beats_the_mode_of_the_user_and_an_enforced_rule_beats_both() {
@@ -137,23 +137,5 @@ mod tests {
             let guard = policy.guards.rules.iter().find(|it| it.id == "rm_recursive").unwrap();
             assert_eq!(guard.observed, is_observed, "{user:?} {manifest:?}");
         }
-    }
-
-    #[test]
-    fn a_damaged_file_is_not_used_and_not_overwritten() {
-        let world = FakeWorld::new();
-        world.set_env("HOME", "/home/me");
-        let store = EnforcementStore::new(&world);
-        assert_eq!(store.load(), Ok(EnforcementChoice::default()));
-        let path = "/home/me/.config/policyd/enforcement.json";
-        for text in ["", "[]", "{\"version\":2}", "{\"version\":1,\"mode\":\"off\"}"] {
-            world.put(path, text);
-            assert!(store.load().unwrap_err().to_string().contains("is not used"), "{text}");
-            assert!(store.change(|it| it.mode = EnforcementMode::Observe).is_err(), "{text}");
-            assert_eq!(world.get(path).unwrap(), text.as_bytes());
-        }
-        world.remove(path.as_ref()).unwrap();
-        store.change(|it| it.mode = EnforcementMode::Observe).unwrap();
-        assert_eq!(store.load().unwrap().mode, EnforcementMode::Observe);
     }
 }

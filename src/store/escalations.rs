@@ -9,10 +9,10 @@ use std::time::Duration;
 use chrono::DateTime;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::decision_log;
-use super::document::{Documents, StoreProblem};
+use super::document::{DocumentError, Documents};
 use super::file::Durability;
 use super::shared::SharedStore;
 use super::shared::action::{EscalationChange, SharedAction, TEXT};
@@ -165,14 +165,14 @@ impl<'a> EscalationStore<'a> {
     ///
     /// # Errors
     /// The index cannot be read. That does not make its documents unlisted.
-    pub fn all(&self) -> Result<Vec<Escalation>, StoreProblem> {
-        let value = self.documents.value(INDEX)?;
-        Ok(self.with_unlisted(read(value.as_ref())))
+    pub fn all(&self) -> Result<Vec<Escalation>, DocumentError> {
+        let fields = self.documents.fields(INDEX)?.unwrap_or_default();
+        Ok(self.with_unlisted(read(&fields)))
     }
 
     /// Returns why some escalations are unknown.
     #[must_use]
-    pub fn problem(&self) -> Option<StoreProblem> {
+    pub fn problem(&self) -> Option<DocumentError> {
         self.documents.problem(INDEX)
     }
 
@@ -207,7 +207,7 @@ impl<'a> EscalationStore<'a> {
         make: impl FnOnce(&str) -> (Escalation, String),
     ) -> Result<Escalation, WorldError> {
         let _held = self.lock()?;
-        let (mut known, value) = self.to_change(now)?;
+        let (mut known, fields) = self.to_change()?;
         let id = self.free_id(named, known.len(), now);
         let (new, text) = make(&id);
         let same = |it: &&Escalation| {
@@ -225,7 +225,7 @@ impl<'a> EscalationStore<'a> {
         self.documents.save(&name(&new.id), &text)?;
         known.push(new.clone());
         self.archive(&mut known);
-        self.write(&known, value.as_ref())?;
+        self.write(&known, &fields)?;
         let Documents { world, root, .. } = &self.documents;
         let notice = Notice::of_escalation(&new);
         // The question is asked even if the log cannot be written.
@@ -263,7 +263,7 @@ impl<'a> EscalationStore<'a> {
         now: Timestamp,
     ) -> Result<(Escalation, EscalationEffect), WorldError> {
         let _held = self.lock()?;
-        let (known, value) = self.to_change(now)?;
+        let (known, fields) = self.to_change()?;
         let mut known = self.with_unlisted(known);
         let at = known.iter().position(|it| it.id == id).ok_or(WorldError::NotFound)?;
         let found = known.get_mut(at).ok_or(WorldError::NotFound)?;
@@ -277,7 +277,7 @@ impl<'a> EscalationStore<'a> {
                 EscalationEvent::Looked => {}
             }
             *found = next.clone();
-            self.write(&known, value.as_ref())?;
+            self.write(&known, &fields)?;
         }
         Ok((next, answer))
     }
@@ -303,7 +303,7 @@ impl<'a> EscalationStore<'a> {
         current: impl FnOnce() -> Vec<(String, Option<Value>)>,
     ) -> Result<(), WorldError> {
         let _held = self.lock()?;
-        let (mut known, value) = self.to_change(self.documents.world.now())?;
+        let (mut known, fields) = self.to_change()?;
         for (id, document) in current() {
             let Some(document) = document else { continue };
             let Some(escalation) = escalation_of(&document).filter(|it| it.id == id) else {
@@ -322,24 +322,24 @@ impl<'a> EscalationStore<'a> {
             }
         }
         known.sort_by(|one, other| (one.created, &one.id).cmp(&(other.created, &other.id)));
-        self.write(&known, value.as_ref())
+        self.write(&known, &fields)
     }
 
     fn lock(&self) -> Result<Box<dyn policyd_world::HeldLock>, WorldError> {
         self.documents.lock(LOCK, &FOLDERS)
     }
 
-    fn to_change(&self, now: Timestamp) -> Result<(Vec<Escalation>, Option<Value>), WorldError> {
-        let value = self.documents.read_to_change(INDEX, now)?;
-        Ok((read(value.as_ref()), value))
+    fn to_change(&self) -> Result<(Vec<Escalation>, Map<String, Value>), WorldError> {
+        let fields = self.documents.read_to_change(INDEX)?.unwrap_or_default();
+        Ok((read(&fields), fields))
     }
 
-    fn write(&self, all: &[Escalation], known: Option<&Value>) -> Result<(), WorldError> {
+    fn write(&self, all: &[Escalation], known: &Map<String, Value>) -> Result<(), WorldError> {
         let of = |id: &str| {
             items(known).iter().find(|it| it.get("id").and_then(Value::as_str) == Some(id))
         };
         let records: Vec<Value> = all.iter().map(|it| record_of(it, of(&it.id))).collect();
-        let mut whole = known.and_then(Value::as_object).cloned().unwrap_or_default();
+        let mut whole = known.clone();
         whole.extend(fields(&IndexFile { escalations: records }));
         let text = format!("{:#}\n", Value::Object(whole));
         self.documents.save(INDEX, &text)
@@ -395,13 +395,13 @@ fn plain(name: &str) -> String {
 /// Longest part of a document's name that a task gives it.
 const NAME_CHARS_MAX: usize = 100;
 
-fn items(value: Option<&Value>) -> &[Value] {
-    let all = value.and_then(|it| it.get("escalations")).and_then(Value::as_array);
+fn items(fields: &Map<String, Value>) -> &[Value] {
+    let all = fields.get("escalations").and_then(Value::as_array);
     all.map(Vec::as_slice).unwrap_or_default()
 }
 
-fn read(value: Option<&Value>) -> Vec<Escalation> {
-    items(value).iter().filter_map(escalation_of).collect()
+fn read(fields: &Map<String, Value>) -> Vec<Escalation> {
+    items(fields).iter().filter_map(escalation_of).collect()
 }
 
 /// Returns the escalation of a record.

@@ -7,7 +7,7 @@ use std::path::Path;
 use semver::Version;
 use serde::{Deserialize, Serialize};
 
-use super::user::ChoiceError;
+use super::document::DocumentError;
 use super::user_file::UserFile;
 use policyd_state::stored::elements;
 use policyd_world::World;
@@ -82,7 +82,7 @@ impl<'a> PackHistoryStore<'a> {
     ///
     /// # Errors
     /// The file is damaged or cannot be read.
-    pub fn load(&self) -> Result<PackHistory, ChoiceError> {
+    pub fn load(&self) -> Result<PackHistory, DocumentError> {
         self.0.load()
     }
 
@@ -90,7 +90,7 @@ impl<'a> PackHistoryStore<'a> {
     ///
     /// # Errors
     /// The change was not saved.
-    pub fn change(&self, change: impl FnOnce(&mut PackHistory)) -> Result<(), ChoiceError> {
+    pub fn change(&self, change: impl FnOnce(&mut PackHistory)) -> Result<(), DocumentError> {
         self.0.change(change)
     }
 }

@@ -8,21 +8,21 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::administrator;
-use super::file::{self, Durability, Saved};
-use super::user::{ChoiceError, FileProblem};
+use super::document::{DamageAction, DocumentError, FORMAT_VERSION, StoredDocument};
 use policyd_base::limits::PACK_LOCK_BYTES_MAX;
 use policyd_policy::pack_list::is_hash;
-use policyd_world::{World, WorldError};
+use policyd_world::World;
 
 /// File name beside the manifest.
 pub const LOCK_FILE: &str = "policies.lock";
-const FORMAT_VERSION: u32 = 1;
 
 /// The content of a lock file.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(extend("required" = ["version", "packs"]))]
 pub struct PackLock {
     /// Version of the format.
-    version: u32,
+    #[serde(default)]
+    version: u64,
     /// The remote packs, in the order of the manifest.
     pub packs: Vec<LockedPack>,
 }
@@ -69,37 +69,31 @@ impl PackLock {
     /// Loads the lock file of a pack directory. Without a file it is empty.
     ///
     /// # Errors
-    /// [`FileProblem`] if the file cannot be read, or is not a lock file of this version.
-    pub fn load(world: &dyn World, folder: &Path) -> Result<Self, FileProblem> {
-        let bytes = match world.read(&Self::path(folder), PACK_LOCK_BYTES_MAX) {
-            Ok(bytes) => bytes,
-            Err(WorldError::NotFound) => return Ok(Self::default()),
-            Err(error) => return Err(error.into()),
-        };
-        let lock: Self = serde_json::from_slice(&bytes)?;
-        if lock.version != FORMAT_VERSION {
-            return Err(FileProblem::Version);
-        }
+    /// The file cannot be read, or is not a lock file of this version.
+    pub fn load(world: &dyn World, folder: &Path) -> Result<Self, DocumentError> {
+        let document = document(world, folder);
+        let lock: Self = document.load()?.unwrap_or_default();
         let is_valid = lock.packs.iter().all(|it| is_hash(&it.sha256));
-        Some(lock).filter(|_| is_valid).ok_or(FileProblem::Shape)
+        if is_valid { Ok(lock) } else { Err(document.damaged("a `sha256` is not a hash")) }
     }
 
     /// Saves the lock file of a pack directory.
     ///
     /// # Errors
-    /// [`ChoiceError::NotSaved`] if the file cannot be written.
-    pub fn save(&self, world: &dyn World, folder: &Path) -> Result<(), ChoiceError> {
-        let path = Self::path(folder);
-        let text = format!("{:#}\n", json!(self));
-        match file::save(world, &path, text.as_bytes(), &Durability::default()) {
-            Saved::NotSaved { why, .. } => Err(ChoiceError::NotSaved { path, why }),
-            Saved::Durable { .. } | Saved::Degraded { .. }
-                if administrator::is_policies(folder) =>
-            {
-                let published = world.publish(&path);
-                published.map_err(|error| ChoiceError::NotSaved { path, why: error.to_string() })
-            }
-            Saved::Durable { .. } | Saved::Degraded { .. } => Ok(()),
-        }
+    /// The file is not used, or cannot be written.
+    pub fn save(&self, world: &dyn World, folder: &Path) -> Result<(), DocumentError> {
+        let document = document(world, folder);
+        document.open::<Self>()?.save(&format!("{:#}\n", json!(self)))?;
+        let path = document.path().to_owned();
+        let published = match administrator::is_policies(folder) {
+            true => world.publish(&path),
+            false => Ok(()),
+        };
+        published.map_err(|error| DocumentError::NotSaved { path, why: error.to_string() })
     }
+}
+
+fn document<'a>(world: &'a dyn World, folder: &Path) -> StoredDocument<'a> {
+    let path = PackLock::path(folder);
+    StoredDocument::new(world, path, PACK_LOCK_BYTES_MAX, DamageAction::Refuse)
 }

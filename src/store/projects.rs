@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::file::{self, Durability, Saved};
+use super::document::{DamageAction, StoredDocument, with_version};
+use super::file::Durability;
 use super::user::UserDirectory;
 use policyd_base::limits::{KNOWN_PROJECTS_MAX, POLICY_FILE_BYTES_MAX};
 use policyd_world::{World, WorldError};
@@ -55,17 +56,17 @@ impl<'a> ProjectRegistry<'a> {
         }
         let (directory, state_dir) = (directory.to_owned(), state_dir.to_owned());
         let project = KnownProject { directory, state_dir, since: now };
-        let Ok(text) = serde_json::to_string(&project) else { return };
-        let folder = path.parent().unwrap_or(&path);
-        if self.world.create_folder(folder).is_err() {
-            return;
-        }
-        let text = format!("{text}\n");
+        let text = format!("{}\n", with_version(&project));
         let quick = Durability { fsync: false, ..Durability::default() };
-        let _: Saved = file::save(self.world, &path, text.as_bytes(), &quick);
+        let document = self.document(path).saved_as(&quick);
+        drop(document.create_folder().and_then(|()| document.create(&text)));
     }
 
-    /// Returns all projects, sorted by directory, each once. Damaged files are left out.
+    fn document(&self, path: PathBuf) -> StoredDocument<'a> {
+        StoredDocument::new(self.world, path, POLICY_FILE_BYTES_MAX, DamageAction::Refuse)
+    }
+
+    /// Returns all projects, sorted by directory, each once. Files that cannot be used are left out.
     #[must_use]
     pub fn all(&self) -> Vec<KnownProject> {
         let Some(folder) = &self.folder else { return Vec::new() };
@@ -74,8 +75,7 @@ impl<'a> ProjectRegistry<'a> {
             .iter()
             .filter(|it| is_entry(it))
             .take(KNOWN_PROJECTS_MAX)
-            .filter_map(|it| self.world.read(&folder.join(it), POLICY_FILE_BYTES_MAX).ok())
-            .filter_map(|it| serde_json::from_slice(&it).ok())
+            .filter_map(|it| self.document(folder.join(it)).load().ok()?)
             .collect();
         projects.sort_by(|one, other| one.directory.cmp(&other.directory));
         projects.dedup_by(|one, other| one.directory == other.directory);

@@ -17,7 +17,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::document::{DocumentContent, Documents, StoreProblem};
+use super::document::{DocumentError, Documents, StoredDocument};
 use super::file::Durability;
 use super::log;
 use super::shared::SharedStore;
@@ -141,10 +141,10 @@ pub struct Lists {
     /// The dead letter that a review goes on with, which ended before the last one; empty for none.
     pub review_from: String,
     files: BTreeMap<TaskQueue, LoadedQueue>,
-    /// Lists whose file is damaged.
-    pub damaged: Vec<TaskQueue>,
+    /// Why the tasks of damaged lists are unknown. The next change quarantines these lists.
+    pub damaged: Vec<DocumentError>,
     /// Lists whose file cannot be read now, or is too large, with the reason. Their tasks are unknown.
-    pub unreadable: Vec<(TaskQueue, WorldError)>,
+    pub unreadable: Vec<DocumentError>,
     /// Changes in their order, for the shared store.
     changes: Vec<SharedAction>,
 }
@@ -325,6 +325,10 @@ impl<'a> QueueStore<'a> {
         Self { documents: Documents::new(world, root, durability, lock_wait, QUEUE_FILE_BYTES_MAX) }
     }
 
+    fn list(&self, place: TaskQueue) -> StoredDocument<'a> {
+        self.documents.document(&name(place)).in_form(is_list)
+    }
+
     /// Whether there is any list at all: the cheapest thing to ask.
     #[must_use]
     pub fn exists(&self) -> bool {
@@ -344,14 +348,10 @@ impl<'a> QueueStore<'a> {
     pub fn peek(&self) -> Lists {
         let mut lists = Lists::default();
         for place in TaskQueue::ALL {
-            match self.documents.read(&name(place)) {
-                Ok(DocumentContent::Value(value)) if is_list(&value) => {
-                    lists.absorb(place, Some(value))
-                }
-                Ok(DocumentContent::Value(_)) => lists.damaged.push(place),
-                Ok(DocumentContent::Nothing) => lists.absorb(place, None),
-                Ok(DocumentContent::Damaged) => lists.damaged.push(place),
-                Err(error) => lists.unreadable.push((place, error)),
+            match self.list(place).load() {
+                Ok(value) => lists.absorb(place, value),
+                Err(error @ DocumentError::Damaged { .. }) => lists.damaged.push(error),
+                Err(error) => lists.unreadable.push(error),
             }
             // Nothing is written: what was read is not needed any more.
             lists.files.clear();
@@ -361,14 +361,9 @@ impl<'a> QueueStore<'a> {
 
     /// Returns why tasks are unknown: a problem for each list that cannot be read, or is damaged.
     #[must_use]
-    pub fn problems(&self) -> Vec<StoreProblem> {
-        let lists = self.peek();
-        let path = |place: TaskQueue| self.documents.path(&name(place));
-        let damaged = lists.damaged.into_iter().map(|it| StoreProblem::Damaged { path: path(it) });
-        let unreadable = lists.unreadable.into_iter();
-        let unreadable =
-            unreadable.map(|(it, source)| StoreProblem::Unreadable { path: path(it), source });
-        damaged.chain(unreadable).collect()
+    pub fn problems(&self) -> Vec<DocumentError> {
+        let Lists { damaged, unreadable, .. } = self.peek();
+        damaged.into_iter().chain(unreadable).collect()
     }
 
     /// Changes the lists under their lock: all of it is saved, or an error says that it is not.
@@ -384,12 +379,7 @@ impl<'a> QueueStore<'a> {
         let _held = self.documents.lock(LOCK, &FOLDERS)?;
         let mut lists = Lists::default();
         for place in TaskQueue::ALL {
-            let mut value = self.documents.read_to_change(&name(place), now)?;
-            if value.as_ref().is_some_and(|it| !is_list(it)) {
-                self.documents.put_aside(&name(place), now)?;
-                value = None;
-            }
-            lists.absorb(place, value);
+            lists.absorb(place, self.list(place).open()?.value);
         }
         let done = work(&mut lists)?;
         self.share(std::mem::take(&mut lists.changes), now)?;

@@ -154,7 +154,6 @@ fn unreadable(error: &WorldError) -> Corruption {
         | WorldError::Unsupported
         | WorldError::TimedOut
         | WorldError::Locked(_)
-        | WorldError::Newer(_)
         | WorldError::PowerLoss => Corruption::Unreadable,
     }
 }

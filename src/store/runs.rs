@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::document::{DocumentContent, Documents};
+use super::document::{DamageAction, DocumentError, Documents, StoredDocument};
 use super::file::Durability;
 use policyd_base::limits::{RUN_FILE_BYTES_MAX, RUNS_LOCK_WAIT};
 use policyd_state::run::{Run, RunStatus};
@@ -22,16 +22,14 @@ pub struct RunStore<'a> {
 }
 
 /// Why a run cannot be resumed.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Unusable {
     /// The project has no such run.
+    #[error("no unfinished run to resume\nhelp: start one with `--goal`")]
     None,
-    /// Its state is damaged.
-    Damaged(String),
-    /// A newer version of policyd wrote it.
-    Newer(String),
-    /// It could not be read now.
-    Refused(WorldError),
+    /// Its state cannot be used.
+    #[error(transparent)]
+    Document(#[from] DocumentError),
 }
 
 impl<'a> RunStore<'a> {
@@ -87,14 +85,10 @@ impl<'a> RunStore<'a> {
     /// # Errors
     /// Why the run cannot be resumed.
     pub fn load(&self, id: &str) -> Result<Run, Unusable> {
-        let value = match self.documents.read(&name(id)) {
-            Ok(DocumentContent::Nothing) => return Err(Unusable::None),
-            Ok(DocumentContent::Damaged) => return Err(Unusable::Damaged(id.to_owned())),
-            Ok(DocumentContent::Value(value)) => value,
-            Err(WorldError::Newer(_)) => return Err(Unusable::Newer(id.to_owned())),
-            Err(error) => return Err(Unusable::Refused(error)),
-        };
-        serde_json::from_value(value).map_err(|_| Unusable::Damaged(id.to_owned()))
+        let Documents { world, bytes_max, .. } = &self.documents;
+        let path = self.documents.path(&name(id));
+        let document = StoredDocument::new(*world, path, *bytes_max, DamageAction::Refuse);
+        document.load()?.ok_or(Unusable::None)
     }
 
     /// Returns the last run if it is not complete.

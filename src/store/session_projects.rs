@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::file::{self, Durability, Saved};
+use super::document::{DamageAction, DocumentError, StoredDocument, with_version};
+use super::file::Durability;
 use super::user::UserDirectory;
 use policyd_base::id::SessionId;
 use policyd_base::limits::{
@@ -21,8 +22,6 @@ use policyd_yaml::checksum::hex;
 
 /// Directory below the user's state directory.
 const FOLDER: &str = "session-projects";
-/// Version of the stored format.
-const VERSION: u32 = 1;
 /// Hexadecimal digits of a file name.
 const NAME_DIGITS: usize = 32;
 
@@ -41,16 +40,17 @@ pub struct SessionProject {
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 struct StoredProjects {
-    version: u32,
     projects: Vec<SessionProject>,
 }
 
 /// The remembered projects of one session, in the order in which they were decided.
 pub struct SessionProjects<'a> {
     world: &'a dyn World,
-    /// `None` if nothing can be remembered: the directory is missing, or a newer version wrote the file.
-    path: Option<PathBuf>,
+    /// `None` if neither `XDG_STATE_HOME` nor `HOME` is set.
+    document: Option<StoredDocument<'a>>,
     projects: Vec<SessionProject>,
+    /// Why nothing can be remembered.
+    pub problem: Option<DocumentError>,
     /// Whether the file exists.
     is_stored: bool,
 }
@@ -59,18 +59,23 @@ impl<'a> SessionProjects<'a> {
     /// Loads the projects of a session. A damaged file contains none.
     #[must_use]
     pub fn load(world: &'a dyn World, session: &SessionId) -> Self {
-        let path = UserDirectory::State.path(world).map(|state| {
+        let quick = Durability { fsync: false, ..Durability::default() };
+        let document = UserDirectory::State.path(world).map(|state| {
             let mut name = hex(&Sha256::digest(session.as_str().as_bytes()));
             name.truncate(NAME_DIGITS);
-            state.join(FOLDER).join(format!("{name}.json"))
+            let path = state.join(FOLDER).join(format!("{name}.json"));
+            let (bytes_max, if_damaged) = (SESSION_PROJECTS_BYTES_MAX, DamageAction::Quarantine);
+            StoredDocument::new(world, path, bytes_max, if_damaged).saved_as(&quick)
         });
-        let bytes = path.as_ref().and_then(|it| world.read(it, SESSION_PROJECTS_BYTES_MAX).ok());
-        let is_stored = bytes.is_some();
-        let stored: StoredProjects =
-            bytes.and_then(|it| serde_json::from_slice(&it).ok()).unwrap_or_default();
-        let is_newer = stored.version > VERSION;
-        let projects = if is_newer { Vec::new() } else { stored.projects };
-        Self { world, path: path.filter(|_| !is_newer), projects, is_stored }
+        let loaded = document.as_ref().map(StoredDocument::load::<StoredProjects>).transpose();
+        let (stored, problem) = match loaded {
+            Ok(stored) => (stored.flatten(), None),
+            Err(DocumentError::Damaged { .. }) => (None, None),
+            Err(problem) => (None, Some(problem)),
+        };
+        let is_stored = stored.is_some();
+        let projects = stored.unwrap_or_default().projects;
+        Self { world, document, projects, problem, is_stored }
     }
 
     /// The project that was decided for a directory.
@@ -90,32 +95,36 @@ impl<'a> SessionProjects<'a> {
     /// Remembers the project of a directory. The first decisions of a session stay, so that later ones cannot displace
     /// them. A path that is not UTF-8 is not remembered, because JSON cannot contain it.
     pub fn remember(&mut self, project: SessionProject) {
-        let Some(path) = &self.path else { return };
+        let Some(document) = self.document.as_ref().filter(|_| self.problem.is_none()) else {
+            return;
+        };
         self.projects.retain(|it| it.directory != project.directory);
         if self.projects.len() >= SESSION_DIRECTORIES_MAX {
             return;
         }
         self.projects.push(project);
-        let stored = StoredProjects { version: VERSION, projects: self.projects.clone() };
-        let Ok(text) = serde_json::to_string(&stored) else { return };
-        let Some(folder) = path.parent() else { return };
-        if self.world.create_folder(folder).is_err() {
-            return;
-        }
-        let quick = Durability { fsync: false, ..Durability::default() };
-        let _: Saved = file::save(self.world, path, format!("{text}\n").as_bytes(), &quick);
-        if !self.is_stored {
-            prune(self.world, folder, path);
+        let stored = StoredProjects { projects: self.projects.clone() };
+        let text = format!("{}\n", with_version(&stored));
+        if let Err(problem) = save(document, &text) {
+            self.problem = Some(problem);
+        } else if !self.is_stored {
+            prune(self.world, document.path());
             self.is_stored = true;
         }
     }
 }
 
+fn save(document: &StoredDocument<'_>, text: &str) -> Result<(), DocumentError> {
+    document.create_folder()?;
+    document.open::<StoredProjects>()?.save(text).map(drop)
+}
+
 /// Removes the files of old sessions, and the oldest of too many, except for one. Removes some at a time, so that no
 /// hook waits.
-fn prune(world: &dyn World, folder: &Path, kept: &Path) {
+fn prune(world: &dyn World, kept: &Path) {
+    let folder = kept.parent().unwrap_or(kept);
     let names = world.list(folder).unwrap_or_default();
-    let paths = names.iter().filter(|it| it.ends_with(".json")).map(|it| folder.join(it));
+    let paths = names.iter().filter(|it| it.contains(".json")).map(|it| folder.join(it));
     let dated = |it: PathBuf| Some((world.stat(&it).ok()?.modified, it));
     let mut files: Vec<_> = paths.filter(|it| it != kept).filter_map(dated).collect();
     files.sort();
@@ -151,7 +160,8 @@ mod tests {
     }
 
     fn path(world: &FakeWorld, name: &str) -> PathBuf {
-        SessionProjects::load(world, &session(name)).path.unwrap()
+        let document = SessionProjects::load(world, &session(name)).document;
+        document.unwrap().path().to_owned()
     }
 
     #[test]
@@ -178,24 +188,6 @@ mod tests {
         let known = SessionProjects::load(&world, &session("s"));
         assert_eq!(known.projects.len(), SESSION_DIRECTORIES_MAX);
         assert!(known.of(Path::new("/src/0")).is_some());
-    }
-
-    #[test]
-    fn a_damaged_file_contains_nothing_and_a_newer_one_stays() {
-        let world = machine();
-        let remember = || {
-            SessionProjects::load(&world, &session("s")).remember(project("/src", "/src"));
-            SessionProjects::load(&world, &session("s")).of(Path::new("/src")).is_some()
-        };
-        for text in ["", "{", "[]", "{\"version\":1,\"projects\":[{\"directory\":1}]}"] {
-            world.put(path(&world, "s"), text);
-            assert!(remember(), "{text}");
-        }
-        let newer = "{\"version\": 2, \"projects\": []}";
-        let stored = path(&world, "s");
-        world.put(&stored, newer);
-        assert!(!remember());
-        assert_eq!(world.get(&stored).unwrap(), newer.as_bytes());
     }
 
     #[test]

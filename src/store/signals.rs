@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::document::{Documents, StoreProblem};
+use super::document::{DocumentError, Documents};
 use super::file::Durability;
 use super::log;
 use super::user_choices::UserChoiceStore;
@@ -73,7 +73,7 @@ pub struct View {
     /// Whether something could not be read now, or is being written.
     pub incomplete: bool,
     /// Why claims and endings, or all signals, are unknown.
-    pub problem: Option<StoreProblem>,
+    pub problem: Option<DocumentError>,
 }
 
 impl View {
@@ -186,13 +186,13 @@ impl<'a> SignalStore<'a> {
     }
 
     /// Reads the ledger without a lock.
-    fn ledger(&self) -> Result<Ledger, StoreProblem> {
-        Ok(Ledger::read(self.documents.value(LEDGER)?))
+    fn ledger(&self) -> Result<Ledger, DocumentError> {
+        Ok(Ledger::read(self.documents.fields(LEDGER)?))
     }
 
     /// Returns why claims and endings, or all signals, are unknown.
     #[must_use]
-    pub fn problem(&self, now: Timestamp) -> Option<StoreProblem> {
+    pub fn problem(&self, now: Timestamp) -> Option<DocumentError> {
         self.documents.problem(LEDGER).or_else(|| self.view(now).problem)
     }
 
@@ -223,7 +223,7 @@ impl<'a> SignalStore<'a> {
     ///
     /// # Errors
     /// The ledger cannot be read.
-    pub fn untold(&self) -> Result<Vec<Value>, StoreProblem> {
+    pub fn untold(&self) -> Result<Vec<Value>, DocumentError> {
         Ok(self.ledger()?.answers)
     }
 
@@ -243,11 +243,11 @@ impl<'a> SignalStore<'a> {
     ///
     /// # Errors
     /// The history cannot be read.
-    pub fn history(&self) -> Result<Vec<Value>, StoreProblem> {
+    pub fn history(&self) -> Result<Vec<Value>, DocumentError> {
         let (mut told, path) = (BTreeSet::new(), self.history_path());
         let mut all = match log::read_certainly(self.world, &path) {
             Ok(all) => all,
-            Err(source) => return Err(StoreProblem::Unreadable { path, source }),
+            Err(source) => return Err(DocumentError::Io { path, source }),
         };
         // A process that died before it had told everything makes another one tell it again.
         all.retain(|it| {
@@ -281,7 +281,7 @@ impl<'a> SignalStore<'a> {
             Err(WorldError::NotFound) => Vec::new(),
             Err(source) => {
                 view.incomplete = true;
-                view.problem = Some(StoreProblem::Unreadable { path: self.folder(), source });
+                view.problem = Some(DocumentError::Io { path: self.folder(), source });
                 Vec::new()
             }
         };
@@ -396,7 +396,7 @@ impl<'a> SignalStore<'a> {
         if self.world.stat(&state) == Err(WorldError::NotFound) {
             self.world.create_folder(&state)?;
         }
-        let known = self.documents.read_to_change(LEDGER, now)?;
+        let known = self.documents.read_to_change(LEDGER)?;
         let mut ledger = Ledger::read(known);
         if !ledger.endings.is_empty() {
             self.make_up(&mut ledger);

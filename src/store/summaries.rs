@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
-use super::document::{Documents, StoreProblem};
+use super::document::{DocumentError, Documents};
 use super::file::Durability;
 use policyd_base::limits::{SUMMARIES_BYTES_MAX, SUMMARIES_MAX};
 use policyd_state::continuation::SummaryOrigin;
@@ -102,13 +102,13 @@ impl<'a> Summaries<'a> {
     ///
     /// # Errors
     /// The file cannot be read.
-    pub fn all(&self) -> Result<Vec<Summary>, StoreProblem> {
-        Ok(self.documents.value(FILE)?.as_ref().map(read).unwrap_or_default())
+    pub fn all(&self) -> Result<Vec<Summary>, DocumentError> {
+        Ok(self.documents.fields(FILE)?.map(read).unwrap_or_default())
     }
 
     /// Returns why the summaries are unknown.
     #[must_use]
-    pub fn problem(&self) -> Option<StoreProblem> {
+    pub fn problem(&self) -> Option<DocumentError> {
         self.documents.problem(FILE)
     }
 
@@ -118,8 +118,7 @@ impl<'a> Summaries<'a> {
     /// # Errors
     /// It could not be saved; those that were there stand.
     pub fn keep(&self, mut summary: Summary) -> Result<(), WorldError> {
-        let now = summary.at;
-        self.change(now, |all| {
+        self.change(|all| {
             if summary.reason == AT_END {
                 let before = told(all, &summary.session, &summary.folder, summary.iteration);
                 summary.told = summary.told.or(before);
@@ -141,7 +140,7 @@ impl<'a> Summaries<'a> {
         session: &str,
         folder: &str,
         iteration: u64,
-    ) -> Result<bool, StoreProblem> {
+    ) -> Result<bool, DocumentError> {
         Ok(told(&self.all()?, session, folder, iteration).is_some())
     }
 
@@ -158,7 +157,7 @@ impl<'a> Summaries<'a> {
         if !self.all()?.iter().any(|it| it.told.is_none() && fits(it)) {
             return Ok(None);
         }
-        self.change(now, |all| {
+        self.change(|all| {
             let found = all.iter_mut().rev().find(|it| it.told.is_none() && fits(it))?;
             found.told = Some(now);
             Some(found.clone())
@@ -168,14 +167,13 @@ impl<'a> Summaries<'a> {
     /// Changes them under the lock; nothing is saved where nothing is to be changed.
     fn change<T>(
         &self,
-        now: Timestamp,
         change: impl FnOnce(&mut Vec<Summary>) -> Option<T>,
     ) -> Result<Option<T>, WorldError> {
         let _held = self.documents.lock(LOCK, &[FOLDER])?;
-        let before = self.documents.read_to_change(FILE, now)?;
-        let mut all = before.as_ref().map(read).unwrap_or_default();
+        let before = self.documents.read_to_change(FILE)?;
+        let mut all = before.clone().map(read).unwrap_or_default();
         let Some(answer) = change(&mut all) else { return Ok(None) };
-        let mut file = before.and_then(|it| it.as_object().cloned()).unwrap_or_default();
+        let mut file = before.unwrap_or_default();
         file.extend(fields(&SummaryFile { version: VERSION, summaries: all }));
         self.documents.save(FILE, &format!("{:#}\n", Value::Object(file)))?;
         Ok(Some(answer))
@@ -188,6 +186,6 @@ fn told(all: &[Summary], session: &str, folder: &str, iteration: u64) -> Option<
     own.filter(|it| it.iteration == iteration)?.told
 }
 
-fn read(value: &Value) -> Vec<Summary> {
-    SummaryFile::deserialize(value).unwrap_or_default().summaries
+fn read(fields: Map<String, Value>) -> Vec<Summary> {
+    SummaryFile::deserialize(fields).unwrap_or_default().summaries
 }

@@ -4,44 +4,35 @@
 
 use std::path::{Path, PathBuf};
 
-use serde_json::{Value, json};
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::choice_record;
-use super::file::{self, Durability, Saved};
-use super::user::{ChoiceError, FileProblem};
-use policyd_base::limits::{TRUST_FILE_BYTES_MAX, USER_LOCK_WAIT};
-use policyd_world::{World, WorldError};
+use super::document::DocumentError;
+use super::user_file::UserFile;
+use policyd_world::World;
 use policyd_yaml::time::Timestamp;
 
 const FILE: &str = "trust.json";
-const LOCK: &str = ".trust.lock";
-const FORMAT_VERSION: u32 = 1;
 /// Represents any content, for a directory that is trusted with all future changes.
 const ANY: &str = "any";
+
 /// A pack that its user has looked at.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Trusted {
     /// Directory of the pack.
+    #[serde(deserialize_with = "text")]
     pub folder: String,
     /// Hash of its files, in hexadecimal digits. `None`: any content is trusted.
+    #[serde(deserialize_with = "read_hash", serialize_with = "write_hash")]
     pub hash: Option<String>,
     /// Since when.
     pub since: Timestamp,
 }
 
-impl Trusted {
-    fn read(value: &Value) -> Option<Self> {
-        let text = |key: &str| value.get(key).and_then(Value::as_str);
-        let hash = text("hash").filter(|it| !it.is_empty())?;
-        let folder = text("folder").filter(|it| !it.is_empty())?.to_owned();
-        let hash = (hash != ANY).then(|| hash.to_owned());
-        Some(Self { folder, hash, since: text("since").and_then(Timestamp::parse)? })
-    }
-
-    fn to_json(&self) -> Value {
-        let hash = self.hash.as_deref().unwrap_or(ANY);
-        json!({"folder": self.folder, "hash": hash, "since": self.since.to_string()})
-    }
+/// The content of the file.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+struct TrustedPacks {
+    packs: Vec<Trusted>,
 }
 
 /// How far a pack is trusted.
@@ -57,35 +48,30 @@ pub enum TrustStatus {
 
 /// The packs that one user trusts.
 pub struct TrustStore<'a> {
-    world: &'a dyn World,
-    folder: PathBuf,
+    file: UserFile<'a>,
+    path: PathBuf,
 }
 
 impl<'a> TrustStore<'a> {
     /// Those kept in the user's folder of policyd.
     #[must_use]
     pub fn new(world: &'a dyn World, folder: &Path) -> Self {
-        Self { world, folder: folder.to_owned() }
+        let path = folder.join(FILE);
+        Self { file: UserFile { world, path: Some(path.clone()), state_dir: None }, path }
     }
 
     /// The file.
     #[must_use]
     pub fn path(&self) -> PathBuf {
-        self.folder.join(FILE)
+        self.path.clone()
     }
 
     /// Every pack that is trusted.
     ///
     /// # Errors
-    /// [`ChoiceError::InvalidTrust`] if the file exists and cannot be used.
-    pub fn all(&self) -> Result<Vec<Trusted>, ChoiceError> {
-        let path = self.path();
-        let trusted = match self.world.read(&path, TRUST_FILE_BYTES_MAX) {
-            Ok(bytes) => parse(&bytes),
-            Err(WorldError::NotFound) => return Ok(Vec::new()),
-            Err(error) => Err(error.into()),
-        };
-        trusted.map_err(|problem| ChoiceError::InvalidTrust { path, problem })
+    /// The file exists and cannot be used.
+    pub fn all(&self) -> Result<Vec<Trusted>, DocumentError> {
+        self.file.load::<TrustedPacks>().map(|it| it.packs)
     }
 
     /// How far the pack in a folder is trusted, with files of this `hash`. A worktree is also trusted
@@ -109,55 +95,38 @@ impl<'a> TrustStore<'a> {
     /// Trusts a pack; what was known of its folder is replaced.
     ///
     /// # Errors
-    /// [`ChoiceError`] if the file is invalid or locked, or cannot be written.
-    pub fn add(&self, trusted: Trusted) -> Result<(), ChoiceError> {
-        self.change(|all| {
-            all.retain(|it| it.folder != trusted.folder);
-            all.push(trusted);
-            true
+    /// The file is not used or locked, or cannot be written.
+    pub fn add(&self, trusted: Trusted) -> Result<(), DocumentError> {
+        self.file.change(|all: &mut TrustedPacks| {
+            all.packs.retain(|it| it.folder != trusted.folder);
+            all.packs.push(trusted);
         })
-        .map(drop)
     }
 
     /// Trusts a folder no longer; says whether it was.
     ///
     /// # Errors
     /// Why it could not be kept.
-    pub fn revoke(&self, folder: &Path) -> Result<bool, ChoiceError> {
-        self.change(|all| {
-            let before = all.len();
-            all.retain(|it| Path::new(&it.folder) != folder);
-            all.len() != before
+    pub fn revoke(&self, folder: &Path) -> Result<bool, DocumentError> {
+        self.file.change(|all: &mut TrustedPacks| {
+            let before = all.packs.len();
+            all.packs.retain(|it| Path::new(&it.folder) != folder);
+            all.packs.len() != before
         })
-    }
-
-    fn change(&self, change: impl FnOnce(&mut Vec<Trusted>) -> bool) -> Result<bool, ChoiceError> {
-        let (world, path) = (self.world, self.path());
-        let failed = |source: WorldError| ChoiceError::Io { path: path.clone(), source };
-        world.create_folder(&self.folder).map_err(failed)?;
-        let _held = world.lock(&self.folder.join(LOCK), USER_LOCK_WAIT).map_err(failed)?;
-        let mut all = self.all()?;
-        let changed = change(&mut all);
-        if changed {
-            let packs: Vec<Value> = all.iter().map(Trusted::to_json).collect();
-            let text = format!("{:#}\n", json!({"version": FORMAT_VERSION, "packs": packs}));
-            let saved = file::save(world, &path, text.as_bytes(), &Durability::default());
-            if let Saved::NotSaved { why, .. } = saved {
-                return Err(ChoiceError::NotSaved { path, why });
-            }
-            choice_record::record(world, &path, text.as_bytes());
-        }
-        Ok(changed)
     }
 }
 
-fn parse(bytes: &[u8]) -> Result<Vec<Trusted>, FileProblem> {
-    let value: Value = serde_json::from_slice(bytes)?;
-    if value.get("version").and_then(Value::as_u64) != Some(u64::from(FORMAT_VERSION)) {
-        return Err(FileProblem::Version);
-    }
-    let packs = value.get("packs").and_then(Value::as_array).ok_or(FileProblem::NoPacks)?;
-    packs.iter().map(Trusted::read).collect::<Option<_>>().ok_or(FileProblem::Pack)
+fn text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    if text.is_empty() { Err(D::Error::custom("a value is empty")) } else { Ok(text) }
+}
+
+fn read_hash<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    text(deserializer).map(|it| Some(it).filter(|it| it != ANY))
+}
+
+fn write_hash<S: Serializer>(hash: &Option<String>, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(hash.as_deref().unwrap_or(ANY))
 }
 
 #[cfg(test)]
@@ -194,23 +163,5 @@ mod tests {
         assert_eq!(store.revoke(Path::new(FOLDER)), Ok(true));
         assert_eq!(store.revoke(Path::new(FOLDER)), Ok(false));
         assert_eq!(standing("aa"), TrustStatus::Unknown);
-    }
-
-    #[test]
-    fn what_cannot_be_read_trusts_nothing_and_is_not_written_over() {
-        for text in
-            ["", "{", "[]", "{\"version\":2,\"packs\":[]}", "{\"version\":1,\"packs\":[{}]}"]
-        {
-            let world = FakeWorld::new();
-            world.put("/config/policyd/trust.json", text);
-            let store = TrustStore::new(&world, Path::new("/config/policyd"));
-            let standing = store.standing(Path::new(FOLDER), None, "aa");
-            assert_eq!(standing, TrustStatus::Unknown, "{text}");
-            assert!(
-                store.add(trusted(None)).unwrap_err().to_string().contains("trust.json"),
-                "{text}"
-            );
-            assert_eq!(world.get("/config/policyd/trust.json").unwrap(), text.as_bytes());
-        }
     }
 }

@@ -5,54 +5,11 @@ use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 
-use policyd_world::{World, WorldError};
+use policyd_world::World;
 use policyd_yaml::checksum::hex;
 
 /// Hexadecimal digits that tell two projects of one name apart.
 const KEY_DIGITS: usize = 16;
-
-/// Why a choice of the user cannot be read or saved.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum ChoiceError {
-    #[error("neither XDG_CONFIG_HOME nor HOME is set, so the choices of the user cannot be saved")]
-    NoDirectory,
-    /// The directory could not be created, or the lock could not be acquired.
-    #[error("{}: {source}", path.display())]
-    Io { path: PathBuf, source: WorldError },
-    /// The file could not be written. `why` contains the failed step.
-    #[error("{}: {why}", path.display())]
-    NotSaved { path: PathBuf, why: String },
-    /// The file with the choices for one project is invalid.
-    #[error("`{}` is not used: {problem}; remove it, and choose again", path.display())]
-    InvalidChoices { path: PathBuf, problem: FileProblem },
-    /// The file with the trusted packs is invalid.
-    #[error("{} is not used: {problem}", path.display())]
-    InvalidTrust { path: PathBuf, problem: FileProblem },
-}
-
-/// Why a file with choices of the user is invalid.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum FileProblem {
-    #[error(transparent)]
-    Unreadable(#[from] WorldError),
-    /// Contains the message of the parser.
-    #[error("{0}")]
-    NotJson(String),
-    #[error("another version of policyd wrote it")]
-    Version,
-    #[error("it does not have the expected form")]
-    Shape,
-    #[error("it holds no list of `packs`")]
-    NoPacks,
-    #[error("one of its `packs` has no `folder`, `hash` and `since`")]
-    Pack,
-}
-
-impl From<serde_json::Error> for FileProblem {
-    fn from(error: serde_json::Error) -> Self {
-        Self::NotJson(error.to_string())
-    }
-}
 
 /// A directory of the XDG base directory specification with policyd's name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,19 +35,31 @@ impl UserDirectory {
         }
     }
 
+    /// Returns the environment variable that names the directory.
+    #[must_use]
+    pub const fn variable(self) -> &'static str {
+        match self {
+            Self::Configuration => "XDG_CONFIG_HOME",
+            Self::Cache => "XDG_CACHE_HOME",
+            Self::Data => "XDG_DATA_HOME",
+            Self::State => "XDG_STATE_HOME",
+        }
+    }
+
     /// Returns the path: where the variable says, else below the home directory. `None` if neither is set. A relative
     /// path is ignored, as the specification asks: it would name another directory in each project.
     #[must_use]
     pub fn path(self, world: &dyn World) -> Option<PathBuf> {
-        let (variable, below_home) = match self {
-            Self::Configuration => ("XDG_CONFIG_HOME", ".config"),
-            Self::Cache => ("XDG_CACHE_HOME", ".cache"),
-            Self::Data => ("XDG_DATA_HOME", ".local/share"),
-            Self::State => ("XDG_STATE_HOME", ".local/state"),
+        let below_home = match self {
+            Self::Configuration => ".config",
+            Self::Cache => ".cache",
+            Self::Data => ".local/share",
+            Self::State => ".local/state",
         };
         let absolute =
             |name: &str| world.env(name).map(PathBuf::from).filter(|it| it.is_absolute());
-        let base = absolute(variable).or_else(|| Some(absolute("HOME")?.join(below_home)))?;
+        let base =
+            absolute(self.variable()).or_else(|| Some(absolute("HOME")?.join(below_home)))?;
         Some(base.join("policyd"))
     }
 }

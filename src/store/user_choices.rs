@@ -8,11 +8,12 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::allowance::Allowance;
+use super::document::DocumentError;
 use super::pause::Pause;
-use super::user::{self, ChoiceError};
-use super::user_file::UserFile;
+use super::user;
+use super::user_file::{self, UserFile};
 use policyd_base::id::SessionId;
-use policyd_base::limits::{USER_CHOICES_BYTES_MAX, USER_CHOICES_KEPT};
+use policyd_base::limits::USER_CHOICES_KEPT;
 use policyd_state::stored::{elements, or_default};
 use policyd_world::World;
 use policyd_yaml::time::Timestamp;
@@ -121,7 +122,7 @@ impl<'a> UserChoiceStore<'a> {
     ///
     /// # Errors
     /// The file is not used.
-    pub fn load(&self) -> Result<UserChoices, ChoiceError> {
+    pub fn load(&self) -> Result<UserChoices, DocumentError> {
         self.file().load()
     }
 
@@ -130,7 +131,10 @@ impl<'a> UserChoiceStore<'a> {
     ///
     /// # Errors
     /// The change was not saved.
-    pub fn change<T>(&self, change: impl FnOnce(&mut UserChoices) -> T) -> Result<T, ChoiceError> {
+    pub fn change<T>(
+        &self,
+        change: impl FnOnce(&mut UserChoices) -> T,
+    ) -> Result<T, DocumentError> {
         self.file().change(change)
     }
 
@@ -146,8 +150,8 @@ pub fn known_state_dirs(world: &dyn World) -> Vec<PathBuf> {
         return Vec::new();
     };
     let state_dir = |name: String| {
-        let bytes = world.read(&folder.join(name), USER_CHOICES_BYTES_MAX).ok()?;
-        let value: serde_json::Value = serde_json::from_slice(&bytes).ok()?;
+        let document = user_file::document(world, &folder.join(name));
+        let value: serde_json::Value = document.load().ok()??;
         Some(PathBuf::from(value.get("state_dir")?.as_str()?))
     };
     let names = world.list(&folder).unwrap_or_default();
@@ -157,6 +161,7 @@ pub fn known_state_dirs(world: &dyn World) -> Vec<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::user::UserDirectory;
     use policyd_world::fake::FakeWorld;
 
     fn machine() -> FakeWorld {
@@ -188,25 +193,12 @@ mod tests {
     }
 
     #[test]
-    fn a_damaged_file_chooses_nothing_and_is_not_overwritten() {
-        for text in ["", "{", "[]", "{\"version\":2}", "{\"version\":1,\"runs\":{\"a\":1}}"] {
-            let world = machine();
-            let store = UserChoiceStore::new(&world, Path::new("/work/.policyd"));
-            let path = store.path().unwrap();
-            world.put(&path, text);
-            assert!(store.load().unwrap_err().to_string().contains("is not used"), "{text}");
-            assert!(store.change(|it| it.switch_files = true).is_err(), "{text}");
-            assert_eq!(world.get(&path).unwrap(), text.as_bytes());
-        }
-    }
-
-    #[test]
     fn without_a_home_nothing_is_chosen_and_nothing_can_be() {
         let world = FakeWorld::new();
         let store = UserChoiceStore::new(&world, Path::new("/work/.policyd"));
         assert_eq!(store.load(), Ok(UserChoices::default()));
         let refused = store.change(|it| it.switch_files = true);
-        assert_eq!(refused, Err(ChoiceError::NoDirectory));
+        assert_eq!(refused, Err(DocumentError::NoDirectory(UserDirectory::Configuration)));
     }
 
     #[test]

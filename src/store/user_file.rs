@@ -4,19 +4,19 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::json;
 
-use super::choice_files::{ChoiceFile, FORMAT_VERSION};
 use super::choice_record;
-use super::file::{self, Durability, Saved};
-use super::user::ChoiceError;
-use policyd_base::limits::USER_LOCK_WAIT;
-use policyd_world::{World, WorldError};
+use super::document::{DamageAction, DocumentError, StoredDocument, with_version};
+use super::user::UserDirectory;
+use policyd_base::limits::{USER_CHOICES_BYTES_MAX, USER_LOCK_WAIT};
+use policyd_world::World;
+
+/// Lock of the files of a directory.
+const LOCK: &str = ".lock";
 
 /// The content of the file.
 #[derive(Serialize)]
 struct Document<'a, T> {
-    version: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
     state_dir: Option<String>,
     #[serde(flatten)]
@@ -37,39 +37,41 @@ impl UserFile<'_> {
     /// Loads the value. Without a file it is the default.
     ///
     /// # Errors
-    /// The file is damaged or cannot be read.
-    pub(super) fn load<T: DeserializeOwned + Default>(&self) -> Result<T, ChoiceError> {
-        let file = ChoiceFile::read(self.world, self.path.clone());
-        file.map_or_else(|| Ok(T::default()), |it| it.value())
+    /// The file is damaged, a newer version of policyd wrote it, or it cannot be read.
+    pub(super) fn load<T: DeserializeOwned + Default>(&self) -> Result<T, DocumentError> {
+        let Some(path) = &self.path else { return Ok(T::default()) };
+        Ok(document(self.world, path).load()?.unwrap_or_default())
     }
 
     /// Changes the value durably, under a lock; returns what `change` returns. Nothing is written if
     /// nothing changed.
     ///
     /// # Errors
-    /// The change was not saved: no directory for it, the lock, a damaged file, or the disk.
-    pub(super) fn change<T, R>(&self, change: impl FnOnce(&mut T) -> R) -> Result<R, ChoiceError>
+    /// The change was not saved: no directory for it, the lock, a file that is not used, or the disk.
+    pub(super) fn change<T, R>(&self, change: impl FnOnce(&mut T) -> R) -> Result<R, DocumentError>
     where
         T: Serialize + DeserializeOwned + Default + Clone + PartialEq,
     {
-        let path = self.path.as_ref().ok_or(ChoiceError::NoDirectory)?;
-        let failed = |source: WorldError| ChoiceError::Io { path: path.clone(), source };
-        let folder = path.parent().unwrap_or(path);
-        self.world.create_folder(folder).map_err(failed)?;
-        let _held = self.world.lock(&folder.join(".lock"), USER_LOCK_WAIT).map_err(failed)?;
-        let before: T = self.load()?;
+        let no_directory = DocumentError::NoDirectory(UserDirectory::Configuration);
+        let path = self.path.as_ref().ok_or(no_directory)?;
+        let document = document(self.world, path);
+        let _held = document.lock(LOCK, USER_LOCK_WAIT)?;
+        let mut open = document.open::<T>()?;
+        let before = open.value.take().unwrap_or_default();
         let mut after = before.clone();
         let changed = change(&mut after);
         if after != before {
             let state_dir = self.state_dir.map(|it| it.display().to_string());
-            let document = Document { version: FORMAT_VERSION, state_dir, value: &after };
-            let text = format!("{:#}\n", json!(document));
-            let saved = file::save(self.world, path, text.as_bytes(), &Durability::default());
-            if let Saved::NotSaved { why, .. } = saved {
-                return Err(ChoiceError::NotSaved { path: path.clone(), why });
-            }
+            let content = with_version(&Document { state_dir, value: &after });
+            let text = format!("{content:#}\n");
+            open.save(&text)?;
             choice_record::record(self.world, path, text.as_bytes());
         }
         Ok(changed)
     }
+}
+
+/// Returns the document with choices of the user at a path.
+pub(super) fn document<'a>(world: &'a dyn World, path: &Path) -> StoredDocument<'a> {
+    StoredDocument::new(world, path.to_owned(), USER_CHOICES_BYTES_MAX, DamageAction::Refuse)
 }

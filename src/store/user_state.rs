@@ -1,96 +1,52 @@
 //! A JSON file in the user's state directory that one process at a time reads and changes: positions in logs, and what was
 //! sent or made. The lock is held as long as the value.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
-use serde::Deserialize;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::json;
 
-use super::file::{self, Durability, Saved};
+use super::document::{DamageAction, DocumentError, StoredDocument, with_version};
+use super::file::Durability;
 use super::user::UserDirectory;
 use policyd_base::limits::USER_STATE_BYTES_MAX;
-use policyd_world::{HeldLock, World, WorldError};
+use policyd_world::{HeldLock, World};
 
-const FORMAT_VERSION: u32 = 1;
-
-/// Why a file cannot be read or saved.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum UserStateError {
-    #[error("neither XDG_STATE_HOME nor HOME is set, so the state of the user cannot be saved")]
-    NoDirectory,
-    #[error("{}: {source}", path.display())]
-    Io { path: PathBuf, source: WorldError },
-    #[error("{} is damaged: {why}\nhelp: remove it to begin again", path.display())]
-    Damaged { path: PathBuf, why: String },
-    #[error("a newer version of policyd wrote {}\nhelp: remove it to begin again", path.display())]
-    Newer { path: PathBuf },
-}
-
-/// A file with its lock.
+/// A file that was read, with its lock.
 pub struct UserStateFile<'a> {
-    world: &'a dyn World,
-    path: PathBuf,
+    document: StoredDocument<'a>,
+    /// Whether the file had a value.
+    pub is_stored: bool,
     _held: Box<dyn HeldLock>,
 }
 
-/// The version of a file, whatever else it contains.
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct StoredVersion {
-    version: u32,
-}
-
 impl<'a> UserStateFile<'a> {
-    /// Locks the file with a name below the user's state directory.
+    /// Locks and reads the file with a name below the user's state directory. Without a file the value is the default.
     ///
     /// # Errors
-    /// Another process holds the lock longer than `wait`, or the directory cannot be created.
-    pub fn open(world: &'a dyn World, name: &str, wait: Duration) -> Result<Self, UserStateError> {
-        let directory = UserDirectory::State.path(world).ok_or(UserStateError::NoDirectory)?;
-        let path = directory.join(name);
-        let failed = |source| UserStateError::Io { path: path.clone(), source };
-        let folder = path.parent().unwrap_or(&directory);
-        world.create_folder(folder).map_err(failed)?;
+    /// Another process holds the lock longer than `wait`, the directory cannot be created, or the file cannot be used.
+    pub fn open<T: DeserializeOwned + Default>(
+        world: &'a dyn World,
+        name: &str,
+        if_damaged: DamageAction,
+        wait: Duration,
+    ) -> Result<(Self, T), DocumentError> {
+        let directory = UserDirectory::State;
+        let path = directory.path(world).ok_or(DocumentError::NoDirectory(directory))?.join(name);
         let stem = path.file_stem().unwrap_or_default().to_string_lossy();
-        let held = world.lock(&folder.join(format!(".{stem}.lock")), wait).map_err(failed)?;
-        Ok(Self { world, path, _held: held })
+        let lock = format!(".{stem}.lock");
+        let document = StoredDocument::new(world, path, USER_STATE_BYTES_MAX, if_damaged);
+        let held = document.lock(&lock, wait)?;
+        let value = document.open()?.value;
+        let is_stored = value.is_some();
+        Ok((Self { document, is_stored, _held: held }, value.unwrap_or_default()))
     }
 
     /// Returns the path of the file.
     #[must_use]
     pub fn path(&self) -> &Path {
-        &self.path
-    }
-
-    /// Returns whether the file exists.
-    #[must_use]
-    pub fn exists(&self) -> bool {
-        self.world.stat(&self.path).is_ok()
-    }
-
-    /// Loads the value. Without a file it is the default.
-    ///
-    /// # Errors
-    /// The file is damaged, a newer version wrote it, or it cannot be read.
-    pub fn load<T: DeserializeOwned + Default>(&self) -> Result<T, UserStateError> {
-        let path = || self.path.clone();
-        let bytes = match self.world.read(&self.path, USER_STATE_BYTES_MAX) {
-            Ok(bytes) => bytes,
-            Err(WorldError::NotFound) => return Ok(T::default()),
-            Err(source) => return Err(UserStateError::Io { path: path(), source }),
-        };
-        let damaged = |error: serde_json::Error| UserStateError::Damaged {
-            path: path(),
-            why: error.to_string(),
-        };
-        let StoredVersion { version } = serde_json::from_slice(&bytes).map_err(damaged)?;
-        if version > FORMAT_VERSION {
-            return Err(UserStateError::Newer { path: path() });
-        }
-        serde_json::from_slice(&bytes).map_err(damaged)
+        self.document.path()
     }
 
     /// Saves the value in one write.
@@ -101,18 +57,9 @@ impl<'a> UserStateFile<'a> {
         &self,
         value: &impl Serialize,
         durability: &Durability,
-    ) -> Result<(), UserStateError> {
-        let mut value = json!(value);
-        if let Some(fields) = value.as_object_mut() {
-            fields.insert("version".to_owned(), FORMAT_VERSION.into());
-        }
-        let text = format!("{value}\n");
-        match file::save(self.world, &self.path, text.as_bytes(), durability) {
-            Saved::Durable { .. } | Saved::Degraded { .. } => Ok(()),
-            Saved::NotSaved { why, .. } => {
-                Err(UserStateError::Io { path: self.path.clone(), source: WorldError::Io(why) })
-            }
-        }
+    ) -> Result<(), DocumentError> {
+        let document = self.document.clone().saved_as(durability);
+        document.create(&format!("{}\n", with_version(value))).map(drop)
     }
 }
 
@@ -121,6 +68,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
+    use policyd_world::WorldError;
     use policyd_world::fake::FakeWorld;
 
     type Numbers = BTreeMap<String, u32>;
@@ -128,30 +76,20 @@ mod tests {
     #[test]
     fn a_value_is_loaded_as_it_was_saved_under_one_lock() {
         let world = FakeWorld::new();
-        let open = || UserStateFile::open(&world, "x/numbers.json", Duration::ZERO);
-        assert_eq!(open().err(), Some(UserStateError::NoDirectory));
+        let open = || {
+            let if_damaged = DamageAction::Refuse;
+            UserStateFile::open::<Numbers>(&world, "x/numbers.json", if_damaged, Duration::ZERO)
+        };
+        assert_eq!(open().err(), Some(DocumentError::NoDirectory(UserDirectory::State)));
         world.set_env("HOME", "/home/me");
-        let file = open().unwrap();
-        assert!(matches!(open(), Err(UserStateError::Io { source: WorldError::Locked(_), .. })));
-        assert!(!file.exists());
-        assert_eq!(file.load(), Ok(Numbers::new()));
+        let (file, numbers) = open().unwrap();
+        assert!(matches!(open(), Err(DocumentError::Io { source: WorldError::Locked(_), .. })));
+        assert!(!file.is_stored);
+        assert_eq!(numbers, Numbers::new());
         file.save(&Numbers::from([("one".to_owned(), 1)]), &Durability::default()).unwrap();
         drop(file);
-        let loaded: Numbers = open().unwrap().load().unwrap();
-        assert_eq!(loaded.get("one"), Some(&1));
-    }
-
-    #[test]
-    fn a_damaged_file_and_one_of_a_newer_version_are_errors() {
-        let world = FakeWorld::new();
-        world.set_env("HOME", "/home/me");
-        let file = UserStateFile::open(&world, "numbers.json", Duration::ZERO).unwrap();
-        let loaded = |text: &str| {
-            world.put(file.path(), text);
-            file.load::<Numbers>().unwrap_err()
-        };
-        assert!(matches!(loaded("{\"one\""), UserStateError::Damaged { .. }));
-        assert!(matches!(loaded("{\"one\": \"x\"}"), UserStateError::Damaged { .. }));
-        assert!(matches!(loaded("{\"version\": 2, \"one\": \"x\"}"), UserStateError::Newer { .. }));
+        let (file, numbers) = open().unwrap();
+        assert!(file.is_stored);
+        assert_eq!(numbers.get("one"), Some(&1));
     }
 }

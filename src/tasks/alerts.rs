@@ -1,19 +1,15 @@
 //! Notifies humans of escalations through the channels of `escalation.yaml`: programs and directories. Each program has
 //! its own breaker.
 
-use std::time::Duration;
-
 use super::Stores;
 use crate::channel_program::{ChannelProgram, ProgramError};
 use policyd_base::limits::{ESCALATIONS_FILE_BYTES_MAX, REMINDING_TIME_MAX};
 use policyd_policy::resilience::Channel;
 use policyd_state::breaker::{BreakerEvent, BreakerResponse as Ask};
 use policyd_state::escalation::{Escalation, EscalationEffect, EscalationEvent};
-use policyd_store::document::Documents;
+use policyd_store::document::{DamageAction, DocumentError, StoredDocument};
 use policyd_store::escalations;
-use policyd_store::file::Durability;
 use policyd_workspace::project;
-use policyd_world::WorldError;
 
 /// Why a notification channel did not notify.
 #[derive(Debug, thiserror::Error)]
@@ -26,8 +22,8 @@ pub enum ChannelError {
     #[error(transparent)]
     Program(#[from] ProgramError),
     /// The file could not be written.
-    #[error(transparent)]
-    World(#[from] WorldError),
+    #[error("{}", .0.note())]
+    Document(#[from] DocumentError),
 }
 
 impl Stores<'_> {
@@ -39,7 +35,7 @@ impl Stores<'_> {
         let (began, mut problems) = (self.world.elapsed(), Vec::new());
         let open = match self.escalations.all() {
             Ok(open) => open,
-            Err(problem) => return vec![problem.to_string()],
+            Err(problem) => return vec![problem.note()],
         };
         for it in open {
             if self.world.elapsed().saturating_sub(began) >= REMINDING_TIME_MAX {
@@ -91,12 +87,12 @@ impl Stores<'_> {
         }
         if !channel.folder.is_empty() {
             let text = format!("{:#}\n", escalations::record_of(it, None));
-            let (durability, bytes_max) = (Durability::default(), ESCALATIONS_FILE_BYTES_MAX);
-            let alerts =
-                Documents::new(self.world, &self.own, durability, Duration::ZERO, bytes_max);
+            let path = self.own.join(&channel.folder).join(format!("{}.json", it.id));
+            let (bytes_max, if_damaged) = (ESCALATIONS_FILE_BYTES_MAX, DamageAction::Refuse);
+            let alert = StoredDocument::new(self.world, path, bytes_max, if_damaged);
             // The name is unique: no other process writes this file.
-            self.world.create_folder(&self.own.join(&channel.folder))?;
-            alerts.save(&format!("{}/{}.json", channel.folder, it.id), &text)?;
+            alert.create_folder()?;
+            alert.create(&text)?;
         }
         if channel.command.is_empty() {
             return Ok(());

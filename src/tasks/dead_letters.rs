@@ -77,7 +77,7 @@ impl Stores<'_> {
     /// Records deferred reports, in one change of the queues. Returns what could not be recorded. Reports for which the
     /// time of this call does not suffice wait for the next call.
     pub(super) fn take_late_in(&self) -> Vec<String> {
-        let late = self.queues.late(self.now);
+        let late = self.queues.late();
         if late.is_empty() {
             return Vec::new();
         }

@@ -39,7 +39,7 @@ use policyd_fact_table::watch::CoverageRecorder;
 use policyd_policy::Policy;
 use policyd_state::escalation::Escalation;
 use policyd_store::breakers::BreakerStore;
-use policyd_store::document::StoreProblem;
+use policyd_store::document::DocumentError;
 use policyd_store::escalations::EscalationStore;
 use policyd_store::file::Durability;
 use policyd_store::queues::QueueStore;
@@ -119,11 +119,11 @@ impl<'a> Stores<'a> {
     /// Why the content of stores is unknown.
     pub fn problems(&self) -> Vec<String> {
         let documents = self.document_problems();
-        documents.iter().map(StoreProblem::to_string).chain(self.breakers.damage()).collect()
+        documents.iter().map(DocumentError::note).chain(self.breakers.damage()).collect()
     }
 
     /// Why the content of stores other than the breakers is unknown.
-    pub fn document_problems(&self) -> Vec<StoreProblem> {
+    pub fn document_problems(&self) -> Vec<DocumentError> {
         let (wait, durability) = (Duration::ZERO, self.breakers.durability().clone());
         let summaries = Summaries::new(self.world, &self.own, durability, wait);
         let mut problems = self.queues.problems();

@@ -5,12 +5,13 @@ use std::time::Duration;
 
 use policyd_state::breaker::{self, Breaker, BreakerEvent, BreakerResponse, BreakerSettings};
 use policyd_store::breakers::BreakerStore;
+use policyd_store::document::DocumentError;
 use policyd_store::file::Durability;
 use policyd_store::shared::action::{SharedAction, SharedResponse};
 use policyd_store::shared::settings::{SharedStoreSettings, SharedSubject};
 pub use policyd_store::shared::{COMMAND, QUICK};
 use policyd_store::shared::{SharedStore, SyncError, SyncLimits, SyncResult};
-use policyd_world::{World, WorldError};
+use policyd_world::World;
 
 /// Synchronizes; `None` if no shared store is configured.
 pub fn sync(
@@ -62,7 +63,7 @@ pub fn request(
     store: &BreakerStore<'_>,
     key: &str,
     settings: &BreakerSettings,
-) -> Result<(Breaker, BreakerResponse), WorldError> {
+) -> Result<(Breaker, BreakerResponse), DocumentError> {
     let now = world.now();
     let known = store.peek(key)?;
     let (next, response) = breaker::step(&known, BreakerEvent::Request, settings, now);

@@ -117,13 +117,13 @@ impl GateStatus {
             status.problems.push(format!("{problem}. State is kept in `{state}`"));
         }
         let choices = files.choices().unwrap_or_else(|error| {
-            status.problems.push(error.to_string());
+            status.problems.push(error.note());
             UserChoices::default()
         });
         match (status.pins.mode, files.enforcement()) {
             (Some(mode), _) => status.enforcement = EnforcementChoice::pinned(mode),
             (None, Ok(choice)) => status.enforcement = choice,
-            (None, Err(problem)) => status.problems.push(problem.to_string()),
+            (None, Err(problem)) => status.problems.push(problem.note()),
         }
         status.allowances = status
             .pins

@@ -10,6 +10,7 @@ use policyd_facts::event::Event;
 use policyd_policy::{self as policy, ManifestSettings};
 use policyd_shell::path::normal;
 use policyd_state::context::Overrides;
+use policyd_store::document::DocumentError;
 use policyd_store::file::Durability;
 use policyd_store::prune::Retention;
 use policyd_store::root;
@@ -37,6 +38,8 @@ pub struct Project {
     pub state: PathBuf,
     /// Why the usual state directory is not used, so that `state` is a directory of the user.
     pub state_problem: Option<StateProblem>,
+    /// Why the project of the session could not be read or remembered.
+    pub memory_problem: Option<DocumentError>,
 }
 
 /// Finds the project of an event, or of this process.
@@ -50,7 +53,7 @@ pub fn find(world: &dyn World, event: Option<&Event>) -> Project {
     let named = world.env("CLAUDE_PROJECT_DIR").map(PathBuf::from).filter(exists);
     let directory = named.clone().unwrap_or_else(|| folder.clone());
     let session = event.filter(|it| it.session_known);
-    let mut known = session.map(|it| SessionProjects::load(world, &it.session_id));
+    let known = session.map(|it| SessionProjects::load(world, &it.session_id));
     let remembered = known.as_ref().and_then(|it| it.of(&directory)).filter(|it| exists(&it.root));
     if let Some(SessionProject { root, main, .. }) = remembered {
         let (root, main) = (root.clone(), main.clone());
@@ -63,10 +66,11 @@ pub fn find(world: &dyn World, event: Option<&Event>) -> Project {
         (Some(checkout), Some(above)) if !checkout.starts_with(&above) => Some(above),
         (checkout, above) => checkout.or(above),
     });
-    let project = rooted(world, folder, root.unwrap_or_else(|| directory.clone()));
-    if let Some(known) = &mut known {
+    let mut project = rooted(world, folder, root.unwrap_or_else(|| directory.clone()));
+    if let Some(mut known) = known {
         let (root, main) = (project.root.clone(), project.main.clone());
         known.remember(SessionProject { directory, root, main });
+        project.memory_problem = known.problem;
     }
     project
 }
@@ -84,7 +88,7 @@ fn rooted(world: &dyn World, folder: PathBuf, root: PathBuf) -> Project {
 
 fn with_state(world: &dyn World, folder: PathBuf, root: PathBuf, main: PathBuf) -> Project {
     let (state, state_problem) = state_root::find(world, &main);
-    Project { folder, root, main, state, state_problem }
+    Project { folder, root, main, state, state_problem, memory_problem: None }
 }
 
 /// A World that writes to the project's own root as `root::fenced` says; nothing where the user names

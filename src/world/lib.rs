@@ -84,8 +84,6 @@ pub enum WorldError {
     Locked(String),
     /// The file exceeds this limit, in bytes.
     TooLarge(u64),
-    /// A newer version of policyd wrote the file, in this version of its format.
-    Newer(u64),
     /// The path is not a regular file.
     NotAFile,
     /// The simulated machine lost power.
@@ -102,9 +100,6 @@ impl fmt::Display for WorldError {
             Self::TimedOut => f.write_str("took too long"),
             Self::Locked(by) => f.write_str(by),
             Self::TooLarge(bytes) => write!(f, "too large ({bytes} bytes)"),
-            Self::Newer(version) => {
-                write!(f, "a newer version of policyd wrote it (format {version})")
-            }
             Self::NotAFile => f.write_str("not a regular file"),
             Self::PowerLoss => f.write_str("power lost"),
         }

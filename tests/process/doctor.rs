@@ -114,7 +114,7 @@ fn switches_packs_and_state_are_looked_at() {
 
     let machine = installed();
     fs::write(machine.path("config/policyd/trust.json"), "{").unwrap();
-    failed(&machine, "trust.json is not used");
+    failed(&machine, "trust.json` is not used");
 
     let machine = installed();
     fs::write(machine.path("config/policyd/trust.json"), "{\"version\":1,\"packs\":[]}").unwrap();

@@ -384,7 +384,7 @@ impl FormAction<'_> {
 
     fn reset_breaker(&self, stores: &Stores<'_>) -> Result<(), PageError> {
         let key = self.field("key");
-        if !stores.breakers.knows(key).map_err(|error| not_saved(&error))? {
+        if !stores.breakers.knows(key).map_err(|error| not_saved(&error.into()))? {
             return Err(refused("The breaker no longer exists."));
         }
         let settings = self.open.policy.breaker(key);

@@ -22,7 +22,7 @@ use policyd_policy::remote::RemotePack;
 use policyd_store::administrator;
 use policyd_store::breakers::BreakerStore;
 use policyd_store::configuration::{Configuration, ConfigurationOwner};
-use policyd_store::document::StoreProblem;
+use policyd_store::document::DocumentError;
 use policyd_store::file::Durability;
 use policyd_store::pack_cache::PackCache;
 use policyd_store::pack_history::{FailedFetch, PackHistoryStore};
@@ -63,7 +63,7 @@ fn stores(world: &dyn World, project: &Project) -> Vec<DoctorCheck> {
         lock_wait: Duration::ZERO,
     };
     let problems = Stores::new(world, &policy, location).document_problems();
-    let text = |it: &StoreProblem| format!("{it}; {}", it.help());
+    let text = |it: &DocumentError| it.note();
     problems.iter().map(|it| DoctorCheck::new("state", CheckHealth::Look, text(it))).collect()
 }
 

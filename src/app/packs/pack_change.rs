@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use super::{Found, trust_store};
 use policyd_policy::load::Pack;
+use policyd_store::document::DocumentError;
 use policyd_store::trust::Trusted;
-use policyd_store::user::ChoiceError;
 use policyd_world::{World, WorldError};
 use policyd_yaml::Source;
 
@@ -21,7 +21,7 @@ pub enum PackChangeError {
     #[error("{path}: {error}\nhelp: make the file writable, and run the command again", path = path.display())]
     File { path: PathBuf, error: WorldError },
     #[error(transparent)]
-    Trust(#[from] ChoiceError),
+    Trust(#[from] DocumentError),
 }
 
 /// New texts of files of a pack.
@@ -60,7 +60,7 @@ impl PackChange {
     }
 
     /// Returns the trust in the content of the pack. `None` if the pack needs no trust, or is trusted with every change.
-    fn trusted(&self, world: &dyn World) -> Result<Option<Trusted>, ChoiceError> {
+    fn trusted(&self, world: &dyn World) -> Result<Option<Trusted>, DocumentError> {
         let Some(store) = trust_store(world) else { return Ok(None) };
         if self.trusts_new {
             let folder = self.folder.display().to_string();

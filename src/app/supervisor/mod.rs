@@ -40,7 +40,7 @@ use policyd_state::run::{
     Admission, Options, Run, RunEffect, RunEvent, RunLimits, RunPhase, RunStatus, step,
 };
 use policyd_store::file::Durability;
-use policyd_store::runs::{RunStore, Unusable};
+use policyd_store::runs::RunStore;
 use policyd_store::user_choices::UserChoiceStore;
 use policyd_world::{World, WorldError};
 use shared::{Listener, RunAnnouncement};
@@ -146,7 +146,7 @@ fn begin(
     request: &RunRequest,
 ) -> Result<(Run, Option<String>), AppError> {
     if request.resume {
-        let mut run = store.last_open().map_err(|why| AppError::failed_as(unusable(&why)))?;
+        let mut run = store.last_open().map_err(AppError::failed)?;
         let started = choices.load().map_err(AppError::failed)?.runs;
         if started.get(&run.id) != Some(&run.work_digest()) {
             return Err(AppError::failed_as(foreign(&run)));
@@ -195,19 +195,6 @@ fn out_of_turns(run: &Run, limits: &RunLimits) -> String {
         run.id,
         most.saturating_add(1)
     )
-}
-
-fn unusable(why: &Unusable) -> String {
-    match why {
-        Unusable::None => "no unfinished run to resume\nhelp: start one with `--goal`".to_owned(),
-        Unusable::Damaged(id) => {
-            format!("the state of run {id} is damaged\nhelp: start a new run with `--goal`")
-        }
-        Unusable::Newer(id) => {
-            format!("run {id} was started by a newer version of policyd\nhelp: update policyd")
-        }
-        Unusable::Refused(error) => format!("could not read the runs: {error}"),
-    }
 }
 
 /// The goal: a text, or what a file of this name holds.

@@ -11,11 +11,11 @@ use crate::{Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, ListFormat};
 use policyd_app::sharing;
 use policyd_record::breaker_view::{self, BreakerView};
 use policyd_state::breaker::load::LoadLevel;
-use policyd_world::WorldError;
+use policyd_store::document::DocumentError;
 use policyd_yaml::time::Timestamp;
 
 /// All breakers as they stand now.
-fn all(command: &BreakerCommand<'_>) -> Result<Vec<BreakerView>, WorldError> {
+fn all(command: &BreakerCommand<'_>) -> Result<Vec<BreakerView>, DocumentError> {
     let all = command.store.all()?;
     Ok(all.into_iter().map(|(key, it)| command.seen(&key, it)).collect())
 }

@@ -7,9 +7,9 @@ use std::path::Path;
 
 use self::configuration::PackConfiguration;
 use policyd_policy::remote::{self, RemoteEntry, RemotePack, RemoteProblem};
+use policyd_store::document::DocumentError;
 use policyd_store::pack_cache::{PackCache, PackFiles};
 use policyd_store::pack_lock::PackLock;
-use policyd_store::user::FileProblem;
 use policyd_world::World;
 
 /// Resolves the remote packs that a pack in a directory names, by its lock file and from the cache. Never uses the
@@ -28,14 +28,14 @@ pub(super) fn resolve(world: &dyn World, folder: &Path, files: &PackFiles) -> Ve
 
 fn resolve_entry(
     cache: Option<&PackCache<'_>>,
-    lock: &Result<PackLock, FileProblem>,
+    lock: &Result<PackLock, DocumentError>,
     configuration: &Result<PackConfiguration, RemoteProblem>,
     entry: RemoteEntry,
 ) -> RemotePack {
     let locked = lock.as_ref().ok().and_then(|it| it.get(&entry.source));
     let sha256 = locked.map(|it| it.sha256.clone());
     let files = match (lock, configuration, &sha256) {
-        (Err(problem), ..) => Err(RemoteProblem::InvalidLock(problem.to_string())),
+        (Err(problem), ..) => Err(RemoteProblem::InvalidLock(problem.message())),
         (_, Err(problem), _) => Err(problem.clone()),
         (.., None) => Err(RemoteProblem::NotFetched),
         (Ok(_), Ok(configuration), Some(locked)) => load(cache, configuration, &entry, locked),

@@ -104,11 +104,11 @@ pub struct BreakerRecord {
     needs_human: bool,
 }
 
-/// Returns the record of one breaker in a file; `None` if the file is damaged.
-pub(super) fn one(bytes: &[u8], key: &str) -> Option<Value> {
+/// Returns the record of one breaker in a file, and the version of the format; `None` if the file is damaged.
+pub(super) fn one(bytes: &[u8], key: &str) -> Option<(Option<Value>, Option<u64>)> {
     let mut file = serde_json::Deserializer::from_slice(bytes);
     let found = serde::Deserializer::deserialize_map(&mut file, One { key }).ok()?;
-    file.end().ok().and(found)
+    file.end().ok().map(|()| found)
 }
 
 /// Finds one key of a map and skips the values of the others.
@@ -117,22 +117,24 @@ struct One<'k> {
 }
 
 impl<'de> Visitor<'de> for One<'_> {
-    type Value = Option<Value>;
+    type Value = (Option<Value>, Option<u64>);
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("breakers by name")
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        let mut found = None;
+        let (mut found, mut version) = (None, None);
         while let Some(key) = map.next_key::<Cow<'_, str>>()? {
             if key == self.key {
                 found = Some(map.next_value()?);
+            } else if key == "version" {
+                version = map.next_value::<Value>()?.as_u64();
             } else {
                 map.next_value::<IgnoredAny>()?;
             }
         }
-        Ok(found)
+        Ok((found, version))
     }
 }
 

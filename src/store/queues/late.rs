@@ -3,8 +3,10 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use serde_json::Value;
+
 use super::QueueStore;
-use crate::document::DocumentContent;
+use crate::document::DocumentError;
 use crate::task_record::{record_of, task_of};
 use policyd_state::dead_letter::{Task, TaskQueue};
 use policyd_world::WorldError;
@@ -32,7 +34,7 @@ impl QueueStore<'_> {
 
     /// Returns the saved failures by their file names, oldest first. Other files are quarantined.
     #[must_use]
-    pub fn late(&self, now: Timestamp) -> Vec<(String, Task)> {
+    pub fn late(&self) -> Vec<(String, Task)> {
         let world = self.documents.world;
         let mut names = world.list(&self.documents.path(FOLDER)).unwrap_or_default();
         names.retain(|it| it.ends_with(".json") && !it.starts_with('.'));
@@ -40,16 +42,17 @@ impl QueueStore<'_> {
         let mut found = Vec::new();
         for name in names.into_iter().take(AT_ONCE_MAX) {
             let path = format!("{FOLDER}/{name}");
-            let task = match self.documents.read(&path) {
-                Ok(DocumentContent::Value(value)) => task_of(&value, TaskQueue::Pending),
-                Ok(DocumentContent::Nothing | DocumentContent::Damaged) => None,
-                // It may be readable the next time.
+            let document = self.documents.document(&path);
+            let task = match document.load::<Value>() {
+                Ok(value) => value.and_then(|it| task_of(&it, TaskQueue::Pending)),
+                Err(DocumentError::Damaged { .. }) => None,
+                // It may be readable the next time, or by a newer version.
                 Err(_) => continue,
             };
             match task.filter(|it| !it.attempts.is_empty()) {
                 Some(task) => found.push((name, task)),
                 // One that cannot be moved is met again, and does no harm.
-                None => drop(self.documents.put_aside(&path, now)),
+                None => drop(document.put_aside()),
             }
         }
         found

@@ -9,8 +9,7 @@ use super::action::{ApprovalChange, SharedAction, SharedResponse};
 use super::mirror::APPROVALS;
 use super::{SharedStore, SyncError, SyncLimits, position};
 use crate::allowance::{Allowance, AllowanceTarget};
-use crate::document::StoreProblem;
-use crate::user::ChoiceError;
+use crate::document::DocumentError;
 use crate::user_choices::UserChoiceStore;
 use policyd_base::id::SessionId;
 use policyd_base::limits::ALLOWANCE_ONCE;
@@ -52,7 +51,7 @@ impl SharedStore<'_> {
     ///
     /// # Errors
     /// The local copy cannot be read.
-    pub fn approvals(&self) -> Result<Vec<NamedRequest>, StoreProblem> {
+    pub fn approvals(&self) -> Result<Vec<NamedRequest>, DocumentError> {
         let all = self.mirror(APPROVALS).all()?.into_iter();
         let mut all: Vec<NamedRequest> = all
             .filter_map(|(id, it)| {
@@ -77,7 +76,7 @@ impl SharedStore<'_> {
     ) -> Result<AskedCall, WorldError> {
         let client = position::client(self.world, &self.folder)?;
         let id = format!("{client}-{}", call_code::code(&call.digest));
-        self.mirror(APPROVALS).change(now, |all| {
+        self.mirror(APPROVALS).change(|all| {
             let known = all.get(&id).and_then(request_of);
             let (request, effect) = step(known.as_ref(), &ApprovalEvent::Asked(call), now);
             let request = request.unwrap_or_default();
@@ -121,7 +120,10 @@ impl SharedStore<'_> {
                 Ok(AnswerResult::Queued)
             }
             Err(
-                error @ (SyncError::Settings(_) | SyncError::Local(_) | SyncError::TooLarge(_)),
+                error @ (SyncError::Settings(_)
+                | SyncError::Local(_)
+                | SyncError::Document(_)
+                | SyncError::TooLarge(_)),
             ) => Err(error),
         }
     }
@@ -133,7 +135,7 @@ impl SharedStore<'_> {
     pub fn withdraw(&self, digest: &str, now: Timestamp) -> Result<(), WorldError> {
         let client = position::client(self.world, &self.folder)?;
         let id = format!("{client}-{}", call_code::code(digest));
-        self.mirror(APPROVALS).change(now, |all| {
+        self.mirror(APPROVALS).change(|all| {
             let Some(known) = all.get_mut(&id) else { return Ok(()) };
             let request = request_of(known);
             let (next, effect) = step(request.as_ref(), &ApprovalEvent::Withdrawn, now);
@@ -157,7 +159,7 @@ impl SharedStore<'_> {
         let own = format!("{}-", position::client(self.world, &self.folder)?);
         let mut problems = Vec::new();
         let mut taken: Vec<(PathBuf, NamedRequest)> = Vec::new();
-        self.mirror(APPROVALS).change(now, |all| {
+        self.mirror(APPROVALS).change(|all| {
             for (id, document) in current() {
                 let Some(mut request) = document.as_ref().and_then(request_of) else {
                     all.remove(&id);
@@ -206,7 +208,7 @@ impl SharedStore<'_> {
         state_dir: &Path,
         taken: &NamedRequest,
         now: Timestamp,
-    ) -> Result<(), ChoiceError> {
+    ) -> Result<(), DocumentError> {
         let NamedRequest { id, request } = taken;
         let Some(answer) = &request.answer else { return Ok(()) };
         let action = SharedAction::Approval { id: id.clone(), change: ApprovalChange::Taken };

@@ -15,7 +15,6 @@ use crate::breakers::BreakerStore;
 use crate::escalations::{self, EscalationStore};
 use crate::queues::QueueStore;
 use policyd_base::limits::{HOOK_LOCK_WAIT, SHARED_CLOCK_TOLERANCE, SHARED_COMPARED_BYTES_MAX};
-use policyd_world::WorldError;
 use policyd_world::server::{
     ChangeResult, ChangedDocument, DocumentChange, DocumentName, NewContent, ServerError,
 };
@@ -193,7 +192,7 @@ impl SharedStore<'_> {
     /// # Errors
     /// The position was not saved.
     pub fn forget_position(&self) -> Result<(), SyncError> {
-        let position = super::SyncPosition { version: 0, at: None, ..self.position() };
+        let position = super::SyncPosition { version: 0, at: None, ..self.position()? };
         Ok(position.save(self.world, &self.folder)?)
     }
 
@@ -211,7 +210,7 @@ impl SharedStore<'_> {
         if self.settings.shares(SharedSubject::Tasks) {
             let queues = QueueStore::new(world, root, durability(), HOOK_LOCK_WAIT);
             let lists = queues.peek();
-            if let Some((_, error)) = lists.unreadable.into_iter().next() {
+            if let Some(error) = lists.unreadable.into_iter().next() {
                 return Err(error.into());
             }
             for task in lists.tasks {
@@ -220,7 +219,7 @@ impl SharedStore<'_> {
         }
         if self.settings.shares(SharedSubject::Escalations) {
             let store = EscalationStore::new(world, root, durability(), HOOK_LOCK_WAIT);
-            for it in store.all().map_err(WorldError::from)? {
+            for it in store.all()? {
                 let mut document = escalations::record_of(&it, None);
                 if let Some(fields) = document.as_object_mut() {
                     fields.insert(TEXT.to_owned(), store.text(&it.id).into());
@@ -231,7 +230,7 @@ impl SharedStore<'_> {
         for kind in [APPROVALS, RUNS, SIGNALS] {
             if self.settings.shares_kind(kind.name) {
                 let name = kind.name;
-                let documents = self.mirror(kind).all().map_err(WorldError::from)?.into_iter();
+                let documents = self.mirror(kind).all()?.into_iter();
                 all.extend(documents.map(|(id, it)| ((name.to_owned(), id), sent_document(&it))));
             }
         }

@@ -4,13 +4,13 @@ use std::path::Path;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use serde_json::json;
 use sha2::{Digest, Sha256};
 
 use super::{SharedStore, SyncError, position};
+use crate::document::{DocumentError, StoredDocument};
 use crate::log_files::FILE_BYTES_MAX;
 use crate::log_position::LogPosition;
-use policyd_base::limits::{DECISIONS_AT_ONCE, OPERATION_BYTES_MAX, SHARED_FILE_BYTES_MAX};
+use policyd_base::limits::{DECISIONS_AT_ONCE, OPERATION_BYTES_MAX};
 use policyd_world::server::LogEntry;
 use policyd_yaml::checksum::hex;
 
@@ -33,7 +33,7 @@ impl SharedStore<'_> {
     pub fn send_decisions(&self, log: &Path, wait: Duration) -> Result<usize, SyncError> {
         let end = self.world.elapsed().saturating_add(wait);
         let client = position::client(self.world, &self.folder)?;
-        let mut known = self.sent_lines();
+        let mut known = self.sent_lines()?;
         let mut server = None;
         let mut sent: usize = 0;
         for (mut file, start) in known.position.open_new(self.world, log)? {
@@ -68,18 +68,24 @@ impl SharedStore<'_> {
                 server.append(&entries)?;
                 sent = sent.saturating_add(entries.len());
                 known.position.add(batch.iter().map(|it| it.len()).sum());
-                let text = json!(known).to_string();
-                self.world.write(&self.folder.join(FILE), text.as_bytes())?;
+                position::save(&self.sent_document(), &known)?;
             }
         }
         Ok(sent)
     }
 
-    fn sent_lines(&self) -> SentLines {
+    fn sent_document(&self) -> StoredDocument<'_> {
+        position::document(self.world, &self.folder, FILE)
+    }
+
+    /// Loads how far the log was sent. A damaged document is as good as none: the server knows the lines that it has.
+    fn sent_lines(&self) -> Result<SentLines, DocumentError> {
         let store = self.settings.fingerprint();
-        let bytes = self.world.read(&self.folder.join(FILE), SHARED_FILE_BYTES_MAX);
-        let known: Option<SentLines> = bytes.ok().and_then(|it| serde_json::from_slice(&it).ok());
+        let known: Option<SentLines> = match self.sent_document().load() {
+            Err(DocumentError::Damaged { .. }) => None,
+            loaded => loaded?,
+        };
         let known = known.filter(|it| it.store == store);
-        known.unwrap_or_else(|| SentLines { store, ..SentLines::default() })
+        Ok(known.unwrap_or_else(|| SentLines { store, ..SentLines::default() }))
     }
 }

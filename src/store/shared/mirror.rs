@@ -6,12 +6,11 @@ use serde_json::{Value, json};
 
 use super::SharedStore;
 use super::action::{APPROVAL, RUN, SIGNAL};
-use crate::document::{Documents, StoreProblem};
+use crate::document::{DocumentError, Documents};
 use policyd_base::limits::{
     APPROVALS_KEPT, HOOK_LOCK_WAIT, MIRROR_BYTES_MAX, SHARED_RUNS_KEPT, SHARED_SIGNALS_KEPT,
 };
 use policyd_world::WorldError;
-use policyd_yaml::time::Timestamp;
 
 /// Documents of one kind by name.
 pub(super) type MirrorDocuments = BTreeMap<String, Value>;
@@ -59,20 +58,19 @@ impl Mirror<'_> {
     ///
     /// # Errors
     /// The copy cannot be read.
-    pub(super) fn all(&self) -> Result<MirrorDocuments, StoreProblem> {
-        Ok(self.documents.value(&self.file)?.map(documents_of).unwrap_or_default())
+    pub(super) fn all(&self) -> Result<MirrorDocuments, DocumentError> {
+        Ok(self.documents.fields(&self.file)?.unwrap_or_default().into_iter().collect())
     }
 
     /// Changes documents under a lock; the oldest beyond the limit are removed. Nothing is written if nothing changed.
     pub(super) fn change<T>(
         &self,
-        now: Timestamp,
         work: impl FnOnce(&mut MirrorDocuments) -> Result<T, WorldError>,
     ) -> Result<T, WorldError> {
         self.documents.world.create_folder(&self.documents.root)?;
         let _held = self.documents.lock(&format!(".{}.lock", self.file), &[])?;
-        let known = self.documents.read_to_change(&self.file, now)?;
-        let known = known.map(documents_of).unwrap_or_default();
+        let known = self.documents.read_to_change(&self.file)?;
+        let known: MirrorDocuments = known.unwrap_or_default().into_iter().collect();
         let mut next = known.clone();
         let result = work(&mut next)?;
         self.forget_oldest(&mut next);
@@ -87,7 +85,7 @@ impl Mirror<'_> {
         &self,
         current: impl FnOnce() -> Vec<(String, Option<Value>)>,
     ) -> Result<(), WorldError> {
-        self.change(self.documents.world.now(), |all| {
+        self.change(|all| {
             for (name, document) in current() {
                 match document {
                     Some(document) => drop(all.insert(name, document)),
@@ -117,15 +115,6 @@ impl Mirror<'_> {
         {
             all.remove(&name);
             bytes = bytes.saturating_sub(size);
-        }
-    }
-}
-
-fn documents_of(value: Value) -> MirrorDocuments {
-    match value {
-        Value::Object(fields) => fields.into_iter().collect(),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
-            BTreeMap::new()
         }
     }
 }

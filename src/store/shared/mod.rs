@@ -22,6 +22,7 @@ mod sync;
 
 use std::path::{Path, PathBuf};
 
+use super::document::DocumentError;
 use super::file::Durability;
 use super::user;
 use action::SharedAction;
@@ -113,8 +114,10 @@ impl<'a> SharedStore<'a> {
     }
 
     /// Returns what is known of the server.
-    #[must_use]
-    pub fn position(&self) -> SyncPosition {
+    ///
+    /// # Errors
+    /// A newer version of policyd wrote it, or it cannot be read.
+    pub fn position(&self) -> Result<SyncPosition, DocumentError> {
         SyncPosition::load(self.world, &self.folder, &self.settings.fingerprint())
     }
 
@@ -148,3 +151,6 @@ impl<'a> SharedStore<'a> {
         Outbox { world: self.world, folder, store, durability: self.durability.clone() }
     }
 }
+
+#[cfg(test)]
+mod tests;

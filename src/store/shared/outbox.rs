@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use serde::{Deserialize, Serialize};
-use serde_json::json;
 
 use super::action::SharedAction;
-use crate::file::{self, Durability, Saved};
+use crate::document::{DamageAction, DocumentError, StoredDocument, with_version};
+use crate::file::Durability;
 use policyd_base::limits::{OPERATION_BYTES_MAX, OUTBOX_MAX};
 use policyd_world::{World, WorldError};
 use policyd_yaml::time::Timestamp;
@@ -73,12 +73,15 @@ impl Outbox<'_> {
             let text = format!("the outbox `{}` is full", self.folder.display());
             return Err(WorldError::Io(text));
         }
-        let text = format!("{}\n", json!(operation));
-        let path = self.folder.join(format!("{name}.json"));
-        match file::save(self.world, &path, text.as_bytes(), &self.durability) {
-            Saved::Durable { .. } | Saved::Degraded { .. } => Ok(()),
-            Saved::NotSaved { why, .. } => Err(WorldError::Io(why)),
-        }
+        let text = format!("{}\n", with_version(operation));
+        self.document(&format!("{name}.json")).create(&text)?;
+        Ok(())
+    }
+
+    fn document(&self, name: &str) -> StoredDocument<'_> {
+        let (path, if_damaged) = (self.folder.join(name), DamageAction::Refuse);
+        StoredDocument::new(self.world, path, OPERATION_BYTES_MAX, if_damaged)
+            .saved_as(&self.durability)
     }
 
     /// Returns the names of the operations for this store, oldest first.
@@ -108,14 +111,16 @@ impl Outbox<'_> {
 
     /// Reads an operation. `None` if another process removed it, or if the file is damaged. A damaged file is moved to
     /// the rejected operations.
-    pub(super) fn read(&self, name: &str) -> Result<Option<QueuedOperation>, WorldError> {
-        match self.world.read(&self.folder.join(name), OPERATION_BYTES_MAX) {
-            Ok(bytes) => match serde_json::from_slice(&bytes) {
-                Ok(operation) => Ok(Some(operation)),
-                Err(_) => self.reject(name).map(|()| None),
-            },
-            Err(WorldError::NotFound) => Ok(None),
-            Err(error) => Err(error),
+    ///
+    /// # Errors
+    /// A newer version of policyd wrote the operation, or it cannot be read. It waits, and so do those behind it.
+    pub(super) fn read(&self, name: &str) -> Result<Option<QueuedOperation>, DocumentError> {
+        let document = self.document(name);
+        match document.load() {
+            Err(problem @ DocumentError::Damaged { .. }) => {
+                self.reject(name).map(|()| None).map_err(|_| problem)
+            }
+            loaded => loaded,
         }
     }
 

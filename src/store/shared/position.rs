@@ -3,11 +3,12 @@
 use std::path::Path;
 use std::time::Duration;
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
 use sha2::{Digest, Sha256};
 
-use crate::file::{self, Durability, Saved};
+use crate::document::{DamageAction, DocumentError, StoredDocument, with_version};
+use crate::file::Durability;
 use policyd_base::limits::{SHARED_FILE_BYTES_MAX, SHARED_RETRY_MAX, SHARED_RETRY_MIN};
 use policyd_world::{World, WorldError};
 use policyd_yaml::checksum::hex;
@@ -47,23 +48,29 @@ pub struct SyncPosition {
 }
 
 impl SyncPosition {
-    /// Loads what is known of a store. Damage is as good as nothing: everything is read again.
-    pub(super) fn load(world: &dyn World, folder: &Path, store: &str) -> Self {
-        let bytes = world.read(&folder.join(FILE), SHARED_FILE_BYTES_MAX);
-        let known: Option<Self> = bytes.ok().and_then(|it| serde_json::from_slice(&it).ok());
+    /// Loads what is known of a store. A damaged document is as good as none: everything is read again.
+    ///
+    /// # Errors
+    /// A newer version of policyd wrote the document, or it cannot be read.
+    pub(super) fn load(
+        world: &dyn World,
+        folder: &Path,
+        store: &str,
+    ) -> Result<Self, DocumentError> {
+        let known: Option<Self> = match document(world, folder, FILE).load() {
+            Err(DocumentError::Damaged { .. }) => None,
+            loaded => loaded?,
+        };
         let known = known.filter(|it| it.store == store);
-        known.unwrap_or_else(|| Self { store: store.to_owned(), ..Self::default() })
+        Ok(known.unwrap_or_else(|| Self { store: store.to_owned(), ..Self::default() }))
     }
 
     /// Saves it. A power loss can lose it, and then everything is read again.
-    pub(super) fn save(&self, world: &dyn World, folder: &Path) -> Result<(), WorldError> {
-        world.create_folder(folder)?;
-        let durability = Durability { fsync: false, ..Durability::default() };
-        let text = format!("{}\n", json!(self));
-        match file::save(world, &folder.join(FILE), text.as_bytes(), &durability) {
-            Saved::Durable { .. } | Saved::Degraded { .. } => Ok(()),
-            Saved::NotSaved { why, .. } => Err(WorldError::Io(why)),
-        }
+    ///
+    /// # Errors
+    /// A newer version of policyd wrote the document, or it cannot be written.
+    pub(super) fn save(&self, world: &dyn World, folder: &Path) -> Result<(), DocumentError> {
+        save(&document(world, folder, FILE), self)
     }
 
     /// Returns whether an attempt makes sense now. A clock that went back does not delay it for long.
@@ -90,6 +97,22 @@ impl SyncPosition {
         (self.failures, self.retry_at, self.problem) = (0, None, None);
         (self.at, self.notified) = (Some(now), false);
     }
+}
+
+/// Returns a document about the server. What it contains can be read from the server again.
+pub(super) fn document<'a>(world: &'a dyn World, folder: &Path, name: &str) -> StoredDocument<'a> {
+    let (path, if_damaged) = (folder.join(name), DamageAction::Quarantine);
+    let durability = Durability { fsync: false, ..Durability::default() };
+    StoredDocument::new(world, path, SHARED_FILE_BYTES_MAX, if_damaged).saved_as(&durability)
+}
+
+/// Replaces the value of a document about the server.
+pub(super) fn save<T: Serialize + DeserializeOwned>(
+    document: &StoredDocument<'_>,
+    value: &T,
+) -> Result<(), DocumentError> {
+    document.create_folder()?;
+    document.open::<T>()?.save(&format!("{}\n", with_version(value))).map(drop)
 }
 
 /// Returns the id of this state directory among all hosts, and creates it at the first call.

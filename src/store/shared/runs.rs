@@ -6,7 +6,7 @@ use serde_json::json;
 use super::action::SharedAction;
 use super::mirror::RUNS;
 use super::{SharedStore, position};
-use crate::document::StoreProblem;
+use crate::document::DocumentError;
 use policyd_state::run::{Run, RunPhase};
 use policyd_world::WorldError;
 use policyd_yaml::time::Timestamp;
@@ -75,7 +75,7 @@ impl SharedStore<'_> {
     pub fn record_run(&self, record: &SharedRun) -> Result<(), WorldError> {
         let client = position::client(self.world, &self.folder)?;
         let id = format!("{client}-{}", record.run);
-        self.mirror(RUNS).change(record.updated, |all| {
+        self.mirror(RUNS).change(|all| {
             let action = SharedAction::Run { id: id.clone(), record: Box::new(record.clone()) };
             self.push(action, self.world.now())?;
             all.insert(id, json!(record));
@@ -87,7 +87,7 @@ impl SharedStore<'_> {
     ///
     /// # Errors
     /// The local copy cannot be read.
-    pub fn runs(&self) -> Result<Vec<SharedRun>, StoreProblem> {
+    pub fn runs(&self) -> Result<Vec<SharedRun>, DocumentError> {
         let all = self.mirror(RUNS).all()?.into_values();
         let mut all: Vec<SharedRun> =
             all.filter_map(|it| serde_json::from_value(it).ok()).collect();

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use super::action::{SharedAction, SharedResponse};
 use super::mirror::SIGNALS;
 use super::{SharedStore, SyncError, SyncLimits, position};
-use crate::document::StoreProblem;
+use crate::document::DocumentError;
 use policyd_state::signal::{End, Signal, SignalEffect, SignalEvent, SignalPhase, step};
 use policyd_world::WorldError;
 use policyd_yaml::time::Timestamp;
@@ -230,7 +230,7 @@ impl SharedStore<'_> {
         let id = format!("{client}-{}", signal.id);
         let host = self.host_name();
         let signal = SharedSignal { host, project: self.root.display().to_string(), ..signal };
-        self.mirror(SIGNALS).change(now, |all| {
+        self.mirror(SIGNALS).change(|all| {
             let change = SignalChange::Emitted(Box::new(signal.clone()));
             self.push(SharedAction::Signal { id: id.clone(), change }, now)?;
             all.insert(id, json!(signal));
@@ -250,7 +250,7 @@ impl SharedStore<'_> {
         now: Timestamp,
     ) -> Result<(), WorldError> {
         let id = format!("{}-{id}", position::client(self.world, &self.folder)?);
-        self.mirror(SIGNALS).change(now, |all| {
+        self.mirror(SIGNALS).change(|all| {
             let Some(known) = all.get(&id).and_then(signal_of) else { return Ok(()) };
             let change = SignalChange::Ended(end.clone());
             if let (Some(next), SignalResponse::Changed) = change.apply(Some(&known), now) {
@@ -265,7 +265,7 @@ impl SharedStore<'_> {
     ///
     /// # Errors
     /// The local copy cannot be read.
-    pub fn signals_of_others(&self) -> Result<Vec<NamedSignal>, StoreProblem> {
+    pub fn signals_of_others(&self) -> Result<Vec<NamedSignal>, DocumentError> {
         let now = self.world.now();
         let mut all = self.signals(false)?;
         all.retain(|it| it.signal.is_pending(now));
@@ -279,7 +279,7 @@ impl SharedStore<'_> {
     ///
     /// # Errors
     /// The local copy cannot be read.
-    pub fn own_signals(&self) -> Result<Vec<SharedSignal>, StoreProblem> {
+    pub fn own_signals(&self) -> Result<Vec<SharedSignal>, DocumentError> {
         Ok(self.signals(true)?.into_iter().map(|it| it.signal).collect())
     }
 
@@ -287,12 +287,12 @@ impl SharedStore<'_> {
     ///
     /// # Errors
     /// The local copy cannot be read.
-    pub fn document_of(&self, id: &str) -> Result<Option<String>, StoreProblem> {
+    pub fn document_of(&self, id: &str) -> Result<Option<String>, DocumentError> {
         let own = self.signals(true)?.into_iter().find(|it| it.signal.id == id);
         Ok(own.map(|it| it.document))
     }
 
-    fn signals(&self, own: bool) -> Result<Vec<NamedSignal>, StoreProblem> {
+    fn signals(&self, own: bool) -> Result<Vec<NamedSignal>, DocumentError> {
         let Ok(client) = position::client(self.world, &self.folder) else { return Ok(Vec::new()) };
         let prefix = format!("{client}-");
         let all = self.mirror(SIGNALS).all()?.into_iter();

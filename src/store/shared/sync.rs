@@ -14,6 +14,7 @@ use super::outbox::QueuedOperation;
 use super::position::SyncPosition;
 use super::settings::SharedSettingsError;
 use crate::breakers::BreakerStore;
+use crate::document::DocumentError;
 use crate::escalations::EscalationStore;
 use crate::queues::QueueStore;
 use policyd_base::limits::{
@@ -84,6 +85,8 @@ pub enum SyncError {
     Server(#[from] ServerError),
     #[error("shared store: {0}")]
     Local(#[from] WorldError),
+    #[error("shared store: {}", .0.note())]
+    Document(#[from] DocumentError),
     /// The documents of the group do not fit into memory at once.
     #[error("shared store: the documents of the group have more than {0} bytes")]
     TooLarge(usize),
@@ -107,7 +110,7 @@ impl SharedStore<'_> {
     /// The server did not answer in time, or local files could not be written. What waits is sent later.
     pub fn sync(&self, limits: SyncLimits) -> Result<SyncResult, SyncError> {
         let now = self.world.now();
-        let position = self.position();
+        let position = self.position()?;
         let idle = self.outbox().names().is_empty();
         if idle && position.is_fresh(now, limits.age_max) {
             return Ok(SyncResult::default());
@@ -130,7 +133,7 @@ impl SharedStore<'_> {
             Err(error) => return Err(error.into()),
         };
         // Another process can have done it in between.
-        let mut position = self.position();
+        let mut position = self.position()?;
         if self.outbox().names().is_empty() && position.is_fresh(now, limits.age_max) {
             return Ok(SyncResult::default());
         }
@@ -155,14 +158,14 @@ impl SharedStore<'_> {
         limits: SyncLimits,
     ) -> Result<SharedResponse, SyncError> {
         let now = self.world.now();
-        let position = self.position();
+        let position = self.position()?;
         if !limits.at_once && !position.may_try(now) {
             return Err(SyncError::Deferred(position.problem.unwrap_or_default()));
         }
         let end = self.world.elapsed().saturating_add(limits.wait);
         self.world.create_folder(&self.folder)?;
         let _held = self.world.lock(&self.folder.join(".sync.lock"), limits.wait)?;
-        let mut position = self.position();
+        let mut position = self.position()?;
         let outbox = self.outbox();
         let client = super::position::client(self.world, &self.folder)?;
         let (name, operation) = outbox.make(&client, action, now);
@@ -192,7 +195,7 @@ impl SharedStore<'_> {
 
     /// Records that the user was notified of a problem. Returns whether that was still to be done.
     pub fn notify_once(&self) -> bool {
-        let mut position = self.position();
+        let Ok(mut position) = self.position() else { return true };
         if position.problem.is_none() || position.notified {
             return false;
         }

@@ -124,8 +124,8 @@ impl Ending {
 }
 
 impl Ledger {
-    pub(super) fn read(value: Option<Value>) -> Self {
-        let ledger = value.and_then(|value| serde_json::from_value::<Self>(value).ok());
+    pub(super) fn read(fields: Option<Map<String, Value>>) -> Self {
+        let ledger = fields.and_then(|it| Self::deserialize(it).ok());
         let mut ledger = ledger.unwrap_or_default();
         ledger.endings.retain(|_, ending| ending.is_object());
         ledger

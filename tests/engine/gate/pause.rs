@@ -179,7 +179,7 @@ fn damaged_choices_pause_nothing_and_are_reported() {
     scene.world.put(file(&scene), "{");
     let refused = called(&scene, "pause");
     assert_eq!(refused.code, 3);
-    assert!(refused.stderr.contains("remove it, and choose again"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("remove it to begin again"), "{}", refused.stderr);
     assert_eq!(scene.world.get(file(&scene)).unwrap(), b"{", "it is not overwritten");
 }
 

@@ -20,10 +20,10 @@ use policyd_policy::load::{self, Pack};
 use policyd_policy::pack_list::{PackList, PackListError, SIGNATURE_FILE};
 use policyd_policy::remote::{self, RemoteEntry, SignatureProblem};
 use policyd_probe::git_fetch::GitFetchError;
+use policyd_store::document::DocumentError;
 use policyd_store::pack_cache::{CachedPack, PackCache, PackFiles};
 use policyd_store::pack_history::{FailedFetch, PackHistoryStore};
 use policyd_store::pack_lock::{LockedPack, PackLock};
-use policyd_store::user::ChoiceError;
 use policyd_world::{World, WorldError};
 use policyd_yaml::time::Timestamp;
 use policyd_yaml::{Level, Source};
@@ -151,7 +151,7 @@ fn record(
     at: Timestamp,
     mode: FetchMode,
     reports: &[FetchReport],
-) -> Result<(), ChoiceError> {
+) -> Result<(), DocumentError> {
     store.change(|history| {
         for report in reports {
             match &report.result {
