@@ -216,8 +216,8 @@ pub fn decide(bench: EvaluationContext<'_>, evaluator: &mut Evaluator) -> StopOu
     let (guard, ruling) =
         block_limiter::step(&guard, &stop, &bench.policy.settings.guard, context.now);
     let result = outcome::LimiterResult { guard, ruling };
-    let excuses = excuses.unwrap_or_default();
-    StopOutcome { excuses, ..outcome::outcome(bench, verdicts, result, &texts, evaluator) }
+    let checks = outcome::CheckEvaluation { verdicts, excuses: excuses.unwrap_or_default() };
+    outcome::outcome(bench, checks, result, &texts, evaluator)
 }
 
 /// Adds the saved tier to the context usage.

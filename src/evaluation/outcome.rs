@@ -57,14 +57,22 @@ pub(super) struct LimiterResult {
     pub(super) ruling: LimiterDecision,
 }
 
+/// Results of the checks.
+pub(super) struct CheckEvaluation {
+    pub(super) verdicts: Vec<CheckVerdict>,
+    /// See [`StopOutcome::excuses`].
+    pub(super) excuses: Rc<Vec<Excuse>>,
+}
+
 /// Combines verdicts and the decision of the block limiter.
 pub(super) fn outcome(
     bench: EvaluationContext<'_>,
-    verdicts: Vec<CheckVerdict>,
+    checks: CheckEvaluation,
     result: LimiterResult,
     texts: &ExemptionTexts,
     evaluator: &mut Evaluator,
 ) -> StopOutcome {
+    let CheckEvaluation { verdicts, excuses } = checks;
     let LimiterResult { mut guard, ruling } = result;
     let check_results = check_results(bench, &verdicts);
     let facts = outcome_facts(bench, &verdicts, ruling, &check_results);
@@ -112,7 +120,7 @@ pub(super) fn outcome(
         notice: message::cut(&said.join("\n"), limits::SPOKEN_CHARS_MAX),
         forgotten_notice,
         summary,
-        excuses: Rc::default(),
+        excuses,
         moved: state != *bench.state,
         state,
     }
