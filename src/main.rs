@@ -45,7 +45,9 @@ fn run_frequent(words: &[OsString]) -> Option<ExitCode> {
             return None;
         };
     let world = RealWorld::new();
-    with_streams(|console| run(&world, console)).map(ExitCode::from)
+    let answered = catch_unwind(AssertUnwindSafe(|| with_streams(|console| run(&world, console))));
+    // The panic is reported on standard error.
+    answered.unwrap_or(Some(EXIT_BROKEN)).map(ExitCode::from)
 }
 
 /// Runs with the streams of the process. No output is a terminal that shows colors.
