@@ -91,7 +91,7 @@ impl Activity {
         let counts = at.is_none_or(|it| it >= since);
         let would = counts && entry.would_stop();
         self.observed = self.observed.saturating_add(u64::from(would));
-        if entry.is_stop() {
+        if entry.is_evaluated_stop() {
             self.add_stop(entry, at, counts);
         } else if counts && entry.stopped_call() {
             self.blocked_calls = self.blocked_calls.saturating_add(1);

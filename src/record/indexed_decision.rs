@@ -114,7 +114,7 @@ impl DecisionOutcome {
             return Self::of_notice(kind, outcome);
         }
         match entry.decision.as_str() {
-            _ if entry.is_stop() => match StopOutcomeWord::of(entry) {
+            _ if entry.is_evaluated_stop() => match StopOutcomeWord::of(entry) {
                 StopOutcomeWord::Blocked => Self::BlockedStop,
                 StopOutcomeWord::Released => Self::ReleasedStop,
                 StopOutcomeWord::Passed => Self::PassedStop,

@@ -3,6 +3,7 @@
 use super::activity::StopOutcomeWord;
 use super::decision_log::{Entry, LoggedGuard, LoggedVerdict};
 use super::notice::NoticeKind;
+use policyd_facts::event::EventKind;
 
 /// Result of a rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -86,10 +87,18 @@ impl RuleResult {
 }
 
 impl Entry {
+    /// Returns whether the entry is about a stop, which was evaluated or not. Guards of a stop have an entry of their own.
+    #[must_use]
+    pub fn is_about_stop(&self) -> bool {
+        self.guards.is_empty()
+            && NoticeKind::find(&self.event).is_none()
+            && EventKind::find(&self.event).is_none_or(EventKind::is_stop)
+    }
+
     /// Returns whether the entry is the evaluation of a stop.
     #[must_use]
-    pub fn is_stop(&self) -> bool {
-        self.inputs.is_some() && NoticeKind::find(&self.event).is_none()
+    pub fn is_evaluated_stop(&self) -> bool {
+        self.is_about_stop() && self.inputs.is_some()
     }
 
     /// Returns whether a tool call or another event was blocked, or the user was asked about it.
@@ -114,7 +123,8 @@ impl Entry {
     /// Returns the result of each rule that fired or is unknown, each rule once, the strongest result first.
     #[must_use]
     pub fn rule_results(&self) -> Vec<(&str, RuleResult)> {
-        let is_released = self.is_stop() && StopOutcomeWord::of(self) == StopOutcomeWord::Released;
+        let is_released =
+            self.is_evaluated_stop() && StopOutcomeWord::of(self) == StopOutcomeWord::Released;
         let of_limit = |result| {
             let is_released = is_released && result == RuleResult::Blocked;
             if is_released { RuleResult::Released } else { result }

@@ -6,16 +6,9 @@ use std::fmt::Write;
 
 use serde_json::{Value, json};
 
-use policyd_facts::event::EventKind;
 use policyd_record::decision_log::Entry;
 use policyd_record::paint::TextColor;
 use policyd_record::table::{Align, Screen, TextCell, TextTable};
-
-/// Whether an entry is of a stop.
-fn is_stop(entry: &Entry) -> bool {
-    let kind = EventKind::find(&entry.event);
-    entry.guards.is_empty() && kind.is_none_or(EventKind::is_stop)
-}
 
 /// Counts over entries of the decision log.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -75,7 +68,7 @@ impl LogSummary {
         let sessions: BTreeSet<&str> = entries.iter().map(|it| it.session_id.as_str()).collect();
         summary.sessions = sessions.len();
         for entry in entries {
-            match is_stop(entry) {
+            match entry.is_about_stop() {
                 true => summary.add(entry),
                 false => summary.add_other(entry),
             }
@@ -310,6 +303,14 @@ mod tests {
         assert!(shown.contains("other events (2): 1 block, 1 none"), "{shown}");
         assert!(shown.contains("odd           1        1            0"), "{shown}");
         assert!(shown.contains("seen          1        0            1"), "{shown}");
+    }
+
+    #[test]
+    fn notices_are_no_stops() {
+        let notices = ["breaker_open", "run_end", "dead_letter"];
+        let entries = notices.map(|it| json!({"session_id": "", "event": it, "decision": "none"}));
+        let counted = summary(&entries).to_json();
+        assert_eq!((&counted["stops"], &counted["not_judged"]), (&json!(0), &json!(0)));
     }
 
     #[test]
