@@ -15,13 +15,14 @@ use policyd_gate::meter::{MeterPlace, SessionMeter, SessionUsage};
 use policyd_policy::Policy;
 use policyd_record::activity::Activity;
 use policyd_record::breaker_view::BreakerView;
-use policyd_report::overview::{OpenQuestion, ProjectRow, RunProgress, RunRow};
+use policyd_report::overview::{ProjectRow, RunProgress, RunRow, WaitingItem, WaitingKind};
 use policyd_shell::path::normal;
 use policyd_state::breaker::BreakerPhase;
+use policyd_state::dead_letter::{Task, TaskQueue};
+use policyd_state::escalation::Escalation;
 use policyd_state::run::{Run, RunPhase};
 use policyd_store::projects::{KnownProject, ProjectRegistry};
 use policyd_store::runs::{RunStore, Unusable};
-use policyd_store::signals::StoredSignal;
 use policyd_store::{file::Durability, log};
 use policyd_world::{FileKind, World};
 use policyd_yaml::time::Timestamp;
@@ -128,6 +129,20 @@ pub fn of_known(
         return ProjectOverview { row, ..ProjectOverview::default() };
     }
     of_project(world, &project_of(world, known), source)
+}
+
+/// Returns what waits for a human in a project of the registry.
+pub(super) fn waiting(world: &dyn World, known: &KnownProject) -> Vec<WaitingItem> {
+    let Some(OpenProject { project, mut policy }) = OpenProject::of(world, known) else {
+        return Vec::new();
+    };
+    let words = &Matchers::out_of(&mut policy);
+    let (project, policy) = (&project, &policy);
+    let overview = Overview { world, project, policy, words, pack: &[], known: None };
+    let mut row = ProjectRow::default();
+    overview.add_run(&mut row);
+    overview.add_waiting(&mut row);
+    row.waiting_items()
 }
 
 /// Returns the project of an entry of the registry.
@@ -298,13 +313,8 @@ impl Overview<'_> {
             row.dead_letters = waiting.depth;
             row.dead_letters_for_human = waiting.awaiting_human;
         }
-        let open = escalations.iter().filter(|it| it.closed.is_none());
-        row.questions = open.map(OpenQuestion::of_escalation).collect();
+        row.waiting = waiting_in(&stores, &escalations);
         let now = self.world.now();
-        let view = stores.signals.view(now);
-        let signals = view.awaiting_human(&self.policy.signals, now);
-        let asked = |it: &StoredSignal| OpenQuestion::of_signal(it.message(), &it.name);
-        row.questions.extend(signals.map(asked));
         let breakers = stores.breakers.all().unwrap_or_default().into_iter();
         let breakers: Vec<BreakerView> = breakers
             .map(|(key, breaker)| {
@@ -319,7 +329,8 @@ impl Overview<'_> {
                 row.half_open_breakers = row.half_open_breakers.saturating_add(1);
             }
             if it.breaker.needs_human {
-                row.breakers_for_human.push(it.key.clone());
+                let (kind, text) = (WaitingKind::Breaker, "waits for a reset");
+                row.waiting.push(WaitingItem::new(kind, &it.key, &it.key, text));
             }
         }
         breakers
@@ -329,6 +340,28 @@ impl Overview<'_> {
     fn state_dir(&self) -> PathBuf {
         project::sessions(self.world, self.project, &self.policy.settings).1
     }
+}
+
+/// Returns what waits for a human in the stores, without the breakers. Tasks that a question is about are left out.
+fn waiting_in(stores: &Stores<'_>, escalations: &[Escalation]) -> Vec<WaitingItem> {
+    let asked: Vec<_> = escalations.iter().filter(|it| it.closed.is_none()).collect();
+    let question =
+        |it: &&Escalation| WaitingItem::new(WaitingKind::Question, &it.id, &it.title, &it.reason);
+    let mut items: Vec<WaitingItem> = asked.iter().map(question).collect();
+    let view = stores.signals.view(stores.now);
+    let signals = view.awaiting_human(&stores.policy.signals, stores.now);
+    items.extend(
+        signals.map(|it| WaitingItem::new(WaitingKind::Signal, &it.id, &it.name, it.message())),
+    );
+    // The answer to a question also moves its task.
+    let is_asked =
+        |task: &Task| asked.iter().any(|it| it.task_id == task.id || it.id == task.waits_for);
+    let lists = stores.queues.peek();
+    let letters = lists.on(TaskQueue::DeadLetter).filter(|it| !is_asked(it));
+    items.extend(
+        letters.map(|it| WaitingItem::new(WaitingKind::DeadLetter, &it.id, &it.title, &it.summary)),
+    );
+    items
 }
 
 fn progress(run: &Run, is_active: bool) -> RunProgress {

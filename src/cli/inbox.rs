@@ -6,12 +6,13 @@ use super::arguments::{AnswerArguments, InboxAction, InboxArguments};
 use super::{Console, EXIT_OK, EXIT_USAGE, ListFormat, error, pause, print_empty};
 use crate::human::require_human;
 use policyd_app::dashboard::ItemAnswer;
-use policyd_app::inbox::{self, InboxItem, InboxKind};
+use policyd_app::inbox::{self, InboxItem};
 use policyd_app::workspace::project;
 use policyd_record::mask::mask;
 use policyd_record::notice::SwitchKind;
 use policyd_record::paint::TextColor;
 use policyd_record::table::{Align, TextCell, TextTable};
+use policyd_report::overview::WaitingKind;
 use policyd_world::World;
 
 /// Lists what waits, or answers an item.
@@ -24,20 +25,20 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &Inbo
 
 fn list(world: &dyn World, console: &mut Console<'_>, format: ListFormat) -> u8 {
     let items = inbox::items(world);
-    let masked = |it: &InboxItem| mask(&it.text).0.into_owned();
+    let masked = |it: &InboxItem| mask(&it.item.text).0.into_owned();
     match format {
         ListFormat::Json => {
             let item = |it: &InboxItem| {
-                json!({"id": it.id, "kind": it.kind.name(), "project": it.project, "text": masked(it),
-                    "yes": it.kind.yes(), "no": it.kind.no()})
+                json!({"id": it.item.id, "kind": it.item.kind.name(), "project": it.project, "text": masked(it),
+                    "yes": it.item.kind.yes(), "no": it.item.kind.no()})
             };
             let items: Vec<_> = items.iter().map(item).collect();
             console.print(&format!("{:#}\n", json!({"version": 1, "items": items})));
         }
         ListFormat::Compact => {
             for it in &items {
-                let (kind, project) = (it.kind.name(), it.project.display());
-                console.print(&format!("{} {kind} {project} {}\n", it.id, masked(it)));
+                let (kind, project) = (it.item.kind.name(), it.project.display());
+                console.print(&format!("{} {kind} {project} {}\n", it.item.id, masked(it)));
             }
         }
         ListFormat::Text if items.is_empty() => print_empty(console, format, "item waits for you"),
@@ -45,9 +46,14 @@ fn list(world: &dyn World, console: &mut Console<'_>, format: ListFormat) -> u8 
             let mut table = TextTable::new(0, &[Align::Left; 4]);
             for it in &items {
                 let name = it.project.file_name().unwrap_or(it.project.as_os_str());
-                let kind = TextCell::new(it.kind.name(), color(it.kind));
+                let kind = TextCell::new(it.item.kind.name(), color(it.item.kind));
                 let project = name.to_string_lossy().into_owned();
-                table.row(vec![it.id.as_str().into(), kind, project.into(), masked(it).into()]);
+                table.row(vec![
+                    it.item.id.as_str().into(),
+                    kind,
+                    project.into(),
+                    masked(it).into(),
+                ]);
             }
             let text = table.render(console.screen());
             let hint =
@@ -59,19 +65,19 @@ fn list(world: &dyn World, console: &mut Console<'_>, format: ListFormat) -> u8 
     EXIT_OK
 }
 
-const fn color(kind: InboxKind) -> TextColor {
+const fn color(kind: WaitingKind) -> TextColor {
     match kind {
-        InboxKind::Question | InboxKind::Signal => TextColor::Red,
-        InboxKind::DeadLetter | InboxKind::Breaker | InboxKind::Run => TextColor::Yellow,
+        WaitingKind::Question | WaitingKind::Signal => TextColor::Red,
+        WaitingKind::DeadLetter | WaitingKind::Breaker | WaitingKind::Run => TextColor::Yellow,
     }
 }
 
 fn answer(world: &dyn World, console: &mut Console<'_>, arguments: &AnswerArguments) -> u8 {
     let items = inbox::items(world);
     let found: Vec<&InboxItem> =
-        items.iter().filter(|it| it.id.starts_with(&arguments.id)).collect();
-    let exact = items.iter().find(|it| it.id == arguments.id);
-    let item = match (exact, found.as_slice()) {
+        items.iter().filter(|it| it.item.id.starts_with(&arguments.id)).collect();
+    let exact = items.iter().find(|it| it.item.id == arguments.id);
+    let inbox_item = match (exact, found.as_slice()) {
         (Some(item), _) => item,
         (None, [item]) => *item,
         (None, []) => {
@@ -80,7 +86,7 @@ fn answer(world: &dyn World, console: &mut Console<'_>, arguments: &AnswerArgume
             return EXIT_USAGE;
         }
         (None, [_, ..]) => {
-            let ids: Vec<&str> = found.iter().map(|it| it.id.as_str()).collect();
+            let ids: Vec<&str> = found.iter().map(|it| it.item.id.as_str()).collect();
             console.eprint(&format!(
                 "ambiguous id `{}`\nhelp: one of {}",
                 arguments.id,
@@ -89,30 +95,33 @@ fn answer(world: &dyn World, console: &mut Console<'_>, arguments: &AnswerArgume
             return EXIT_USAGE;
         }
     };
+    let InboxItem { project: directory, item } = inbox_item;
     let approved = arguments.answer.is_yes();
     let verb = if approved { Some(item.kind.yes()) } else { item.kind.no() };
-    let Some(verb) = verb.filter(|_| item.kind != InboxKind::Run) else {
+    let Some(verb) = verb.filter(|_| item.kind != WaitingKind::Run) else {
         let help = match item.kind {
-            InboxKind::Run => "resume it in its project: `policyd run --resume`",
-            InboxKind::Breaker => "answer yes to reset it, or leave it open",
-            InboxKind::Question | InboxKind::Signal | InboxKind::DeadLetter => "answer yes or no",
+            WaitingKind::Run => "resume it in its project: `policyd run --resume`",
+            WaitingKind::Breaker => "answer yes to reset it, or leave it open",
+            WaitingKind::Question | WaitingKind::Signal | WaitingKind::DeadLetter => {
+                "answer yes or no"
+            }
         };
         console.eprint(&format!("a {} has no such answer\nhelp: {help}", item.kind.name()));
         return EXIT_USAGE;
     };
     let what = mask(&item.text).0.into_owned();
     let action =
-        format!("{verb} {} {} ({what}) in {}", item.kind.name(), item.id, item.project.display());
+        format!("{verb} {} {} ({what}) in {}", item.kind.name(), item.id, directory.display());
     let actor = match require_human(world, console, &action) {
         Ok(actor) => actor,
         Err(code) => return code,
     };
     let text = mask(&arguments.text.join(" ")).0.into_owned();
     let answer = ItemAnswer { approved, text: &text };
-    match inbox::answer(world, item, answer, &actor) {
+    match inbox::answer(world, inbox_item, answer, &actor) {
         Err(error) => error::report(console, &error),
         Ok(queued) => {
-            let at = project::at(world, &item.project);
+            let at = project::at(world, directory);
             let line = format!("{verb} {} {}: {what}", item.kind.name(), item.id);
             let line = if text.is_empty() { line } else { format!("{line}: {text}") };
             pause::log(world, &at, SwitchKind::Answer, None, line, &actor);

@@ -298,7 +298,7 @@ fn add_projects(out: &mut Exposition, rows: &[&ProjectRow]) {
     let help = "Tasks in the dead-letter queue.";
     out.gauge("policyd_dead_letters", help, &values(&|it| number(it.dead_letters)));
     let help = "Questions that wait for a human.";
-    out.gauge("policyd_questions_waiting", help, &values(&|it| number(it.questions.len())));
+    out.gauge("policyd_questions_waiting", help, &values(&|it| number(it.questions().count())));
     let used = |it: &ProjectRow| Some(f64::from(u32::try_from(it.context_percent?).ok()?) / 100.0);
     let help = "Used part of the context window in the last session.";
     out.gauge("policyd_context_used_ratio", help, &values(&used));

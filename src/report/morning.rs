@@ -577,7 +577,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::overview::{OpenQuestion, RunRow};
+    use crate::overview::{RunRow, WaitingKind};
 
     fn at(hour: i64) -> Timestamp {
         Timestamp::from_millis(1_770_000_000_000 + hour * 3_600_000)
@@ -625,7 +625,7 @@ mod tests {
             row: ProjectRow {
                 directory: "/w/billing".to_owned(),
                 run: Some(run),
-                questions: vec![OpenQuestion::of_signal("May I delete <it>?", "")],
+                waiting: vec![WaitingItem::new(WaitingKind::Signal, "s", "", "May I delete <it>?")],
                 open_breakers: vec!["api/x".to_owned()],
                 dead_letters: 1,
                 ..ProjectRow::default()

@@ -10,7 +10,6 @@ use policyd_record::activity::{LastStop, StopOutcomeWord};
 use policyd_record::notice::shown;
 use policyd_record::paint::TextColor;
 use policyd_record::table::{Align, Screen, TextCell, TextTable};
-use policyd_state::escalation::Escalation;
 use policyd_state::run::RunStatus;
 use policyd_state::run::budget::usd_text;
 use policyd_yaml::time::{Timestamp, duration_text, short_text};
@@ -107,10 +106,8 @@ pub struct ProjectRow {
     pub open_breakers: Vec<String>,
     /// Number of breakers that permit trial calls only.
     pub half_open_breakers: usize,
-    /// Breakers that a human must reset.
-    pub breakers_for_human: Vec<String>,
-    /// Escalations and signals that wait for an answer.
-    pub questions: Vec<OpenQuestion>,
+    /// What waits for a human, without the run: in the order of the kinds.
+    pub waiting: Vec<WaitingItem>,
     /// Used part of the context window in percent, in the session that was evaluated last.
     pub context_percent: Option<u64>,
     /// Cost in USD of that session.
@@ -174,7 +171,8 @@ impl ProjectRow {
         };
         let released =
             self.last_stop.as_ref().is_some_and(|it| it.outcome == StopOutcomeWord::Released);
-        if !self.waiting_items().is_empty() {
+        let is_urgent = |it: &WaitingItem| it.kind != WaitingKind::DeadLetter;
+        if self.waiting_items().iter().any(is_urgent) || self.dead_letters_for_human > 0 {
             Urgency::Human
         } else if of_run == Urgency::Failed || !self.problems.is_empty() {
             Urgency::Failed
@@ -185,39 +183,24 @@ impl ProjectRow {
         }
     }
 
-    /// Returns what waits for a human.
+    /// Returns what waits for a human, questions first. A run that waits for an answer is not listed beside the question.
     #[must_use]
     pub fn waiting_items(&self) -> Vec<WaitingItem> {
-        let item = |kind, text: String, command: &str| WaitingItem {
-            kind,
-            text,
-            command: command.to_owned(),
-        };
-        let question =
-            |it: &OpenQuestion| item(WaitingKind::Question, it.text.clone(), &it.command);
-        let mut items: Vec<WaitingItem> = self.questions.iter().map(question).collect();
-        if self.dead_letters_for_human > 0 {
-            let text =
-                format!("{} for a human", counted(self.dead_letters_for_human, "dead letter"));
-            items.push(item(WaitingKind::DeadLetter, text, "policyd dlq list"));
-        }
-        items.extend(self.breakers_for_human.iter().map(|key| {
-            let command = format!("policyd breaker reset {key}");
-            item(WaitingKind::Breaker, format!("{key} waits for a reset"), &command)
-        }));
-        if let Some(run) = &self.run {
-            let state = match &run.progress {
-                RunProgress::Ended { status, reason } => {
-                    (urgency_after(*status) == Urgency::Human).then_some(reason.as_str())
-                }
-                RunProgress::Paused => Some("paused"),
-                RunProgress::Abandoned => Some("abandoned"),
-                RunProgress::Working | RunProgress::Waiting { .. } => None,
-            };
-            let text = state.map(|state| format!("{}: {state}", run.goal));
-            items.extend(text.map(|it| item(WaitingKind::Run, it, "policyd run --resume")));
-        }
+        let mut items = self.waiting.clone();
+        let is_asked = self.questions().next().is_some();
+        items.extend(self.run.as_ref().and_then(|it| waiting_run(it, is_asked)));
         items
+    }
+
+    /// Returns the escalations and signals that wait for an answer.
+    pub fn questions(&self) -> impl Iterator<Item = &WaitingItem> {
+        self.waiting.iter().filter(|it| it.kind.is_question())
+    }
+
+    /// Returns the keys of the breakers that a human must reset.
+    fn breakers_for_human(&self) -> impl Iterator<Item = &str> {
+        let breakers = self.waiting.iter().filter(|it| it.kind == WaitingKind::Breaker);
+        breakers.map(|it| it.id.as_str())
     }
 
     /// Returns the cost in USD of the last run, else of the last session.
@@ -231,10 +214,10 @@ impl ProjectRow {
     pub fn details(&self) -> Vec<(TextColor, String)> {
         let mut details = Vec::new();
         let mut add = |color, text: String| details.push((color, text));
-        for question in &self.questions {
-            add(TextColor::Red, format!("question: {}", question.text));
+        for it in self.questions() {
+            add(TextColor::Red, format!("{}: {}", it.kind.name(), it.text));
         }
-        for key in &self.breakers_for_human {
+        for key in self.breakers_for_human() {
             add(TextColor::Red, format!("breaker {key}: waits for `policyd breaker reset {key}`"));
         }
         match (self.dead_letters, self.dead_letters_for_human) {
@@ -245,7 +228,9 @@ impl ProjectRow {
                 format!("{}, {waiting} for a human", counted(all, "dead letter")),
             ),
         }
-        for key in self.open_breakers.iter().filter(|it| !self.breakers_for_human.contains(it)) {
+        for key in
+            self.open_breakers.iter().filter(|key| self.breakers_for_human().all(|it| it != *key))
+        {
             add(TextColor::Yellow, format!("breaker {key}: open"));
         }
         if let Some((color, text)) = self.run.as_ref().and_then(run_detail) {
@@ -262,53 +247,44 @@ impl ProjectRow {
     }
 }
 
-/// A question to a human.
+/// Something that waits for a human. The command `inbox`, the overview, the report, and the dashboard show the same.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(transparent)]
-pub struct OpenQuestion {
-    /// What is asked, in one line.
-    pub text: String,
-    /// The command that shows it.
-    #[serde(skip)]
-    pub command: String,
-}
-
-impl OpenQuestion {
-    /// Returns the question of an escalation.
-    #[must_use]
-    pub fn of_escalation(it: &Escalation) -> Self {
-        Self::new(&it.reason, &it.title, "policyd escalation list")
-    }
-
-    /// Returns the question of a signal by its message and name.
-    #[must_use]
-    pub fn of_signal(message: &str, name: &str) -> Self {
-        Self::new(message, name, "policyd signal list")
-    }
-
-    fn new(text: &str, name: &str, command: &str) -> Self {
-        let parts: Vec<&str> = [name, text].into_iter().filter(|it| !it.is_empty()).collect();
-        Self { text: shown(&parts.join(": ")), command: command.to_owned() }
-    }
-}
-
-/// Something that waits for a human.
-#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WaitingItem {
+    /// Id of the escalation, the signal, the task, or the run; key of the breaker.
+    pub id: String,
     /// Kind, which decides how it is answered.
     pub kind: WaitingKind,
-    /// What is asked, or why it waits.
+    /// What is asked, or why it waits, in one line.
     pub text: String,
     /// The command that shows it or lets it continue.
     pub command: String,
 }
 
-/// Kinds of things that wait for a human.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+impl WaitingItem {
+    /// Returns an item of a title, which can be empty, and a text.
+    #[must_use]
+    pub fn new(kind: WaitingKind, id: &str, title: &str, text: &str) -> Self {
+        let parts: Vec<&str> = [title, text].into_iter().filter(|it| !it.is_empty()).collect();
+        let command = match kind {
+            WaitingKind::Question => "policyd escalation list".to_owned(),
+            WaitingKind::Signal => "policyd signal list".to_owned(),
+            WaitingKind::DeadLetter => "policyd dlq list".to_owned(),
+            WaitingKind::Breaker => format!("policyd breaker reset {id}"),
+            WaitingKind::Run => "policyd run --resume".to_owned(),
+        };
+        Self { id: id.to_owned(), kind, text: shown(&parts.join(": ")), command }
+    }
+}
+
+/// Kinds of things that wait for a human. The order is that of a list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum WaitingKind {
-    /// An open escalation or a signal that asks.
+    /// An open escalation.
     Question,
-    /// Tasks that only a human can retry or drop.
+    /// A signal that asks.
+    Signal,
+    /// A task in the dead-letter queue without an open question.
     DeadLetter,
     /// A breaker that only a human can reset.
     Breaker,
@@ -317,16 +293,58 @@ pub enum WaitingKind {
 }
 
 impl WaitingKind {
-    /// Returns the name of the kind.
+    /// Returns the word that the user reads.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Question => "question",
+            Self::Signal => "signal",
             Self::DeadLetter => "dead letter",
             Self::Breaker => "breaker",
             Self::Run => "run",
         }
     }
+
+    /// Returns whether it waits for an answer.
+    #[must_use]
+    pub const fn is_question(self) -> bool {
+        matches!(self, Self::Question | Self::Signal)
+    }
+
+    /// Returns what a yes does.
+    #[must_use]
+    pub const fn yes(self) -> &'static str {
+        match self {
+            Self::Question | Self::Signal => "approve",
+            Self::DeadLetter => "retry",
+            Self::Breaker => "reset",
+            Self::Run => "resume",
+        }
+    }
+
+    /// Returns what a no does. `None` if a no changes nothing.
+    #[must_use]
+    pub const fn no(self) -> Option<&'static str> {
+        match self {
+            Self::Question | Self::Signal => Some("reject"),
+            Self::DeadLetter => Some("abandon"),
+            Self::Breaker | Self::Run => None,
+        }
+    }
+}
+
+/// Returns the item of a run that waits for a human; `is_asked`: whether a question waits, too.
+fn waiting_run(run: &RunRow, is_asked: bool) -> Option<WaitingItem> {
+    let state = match &run.progress {
+        RunProgress::Ended { status: RunStatus::HumanNeeded, .. } if is_asked => return None,
+        RunProgress::Ended { status, reason } if urgency_after(*status) == Urgency::Human => reason,
+        RunProgress::Paused => "paused",
+        RunProgress::Abandoned => "abandoned",
+        RunProgress::Ended { .. } | RunProgress::Working | RunProgress::Waiting { .. } => {
+            return None;
+        }
+    };
+    Some(WaitingItem::new(WaitingKind::Run, &run.id, &run.goal, state))
 }
 
 fn urgency_after(status: RunStatus) -> Urgency {
@@ -549,7 +567,7 @@ mod tests {
     #[test]
     fn the_table_shows_what_waits_below_its_project() {
         let rows = [ProjectRow {
-            questions: vec![OpenQuestion::of_signal("may I deploy?", "")],
+            waiting: vec![WaitingItem::new(WaitingKind::Question, "q", "", "may I deploy?")],
             dead_letters: 2,
             dead_letters_for_human: 1,
             blocked_stops: 3,

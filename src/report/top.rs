@@ -313,7 +313,7 @@ mod tests {
     use ratatui::backend::TestBackend;
 
     use super::*;
-    use crate::overview::OpenQuestion;
+    use crate::overview::{WaitingItem, WaitingKind};
 
     fn rows() -> Vec<ProjectRow> {
         let row = |directory: &str, blocked_stops, cost: f64| ProjectRow {
@@ -323,8 +323,9 @@ mod tests {
             last_activity: Some(Timestamp::from_millis(0)),
             ..ProjectRow::default()
         };
+        let text = "may I\u{1b}[2J deploy?";
         let asked = ProjectRow {
-            questions: vec![OpenQuestion::of_signal("may I\u{1b}[2J deploy?", "")],
+            waiting: vec![WaitingItem::new(WaitingKind::Question, "q", "", text)],
             context_percent: Some(71),
             ..row("/w/billing", 1, 2.0)
         };

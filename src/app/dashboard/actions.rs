@@ -10,7 +10,6 @@ use super::Reply;
 use super::case_draft;
 use super::pages::{PageError, Pages, layout};
 use crate::error::AppError;
-use crate::inbox::InboxKind;
 use crate::overview::OpenProject;
 use crate::sharing::{self, COMMAND};
 use crate::tasks::{AnswerOutcome, StoreLocation, Stores};
@@ -19,6 +18,7 @@ use crate::workspace::project;
 use policyd_base::limits::COMMAND_LOCK_WAIT;
 use policyd_record::mask::mask;
 use policyd_record::notice::{SwitchKind, switch_entry};
+use policyd_report::overview::WaitingKind;
 use policyd_state::approval::ApprovalEffect;
 use policyd_state::breaker::BreakerEvent;
 use policyd_state::dead_letter::TaskEvent;
@@ -125,7 +125,7 @@ pub(super) fn change(
 /// The item of the inbox that is answered.
 pub struct AnsweredItem<'a> {
     pub open: OpenProject,
-    pub kind: InboxKind,
+    pub kind: WaitingKind,
     pub id: &'a str,
 }
 
@@ -154,7 +154,7 @@ pub fn answer(
     let fields = [
         ("id", id),
         ("key", id),
-        ("kind", if kind == InboxKind::Signal { "signal" } else { "escalation" }),
+        ("kind", if kind == WaitingKind::Signal { "signal" } else { "escalation" }),
         ("verdict", verdict),
         ("decision", answer.text),
         ("action", action),
@@ -165,10 +165,10 @@ pub fn answer(
     let done = open.fenced(world, |world| {
         let action = FormAction { world, open: &open, actor, form: &form };
         action.on_current_copy(|stores| match kind {
-            InboxKind::Question | InboxKind::Signal => action.answer(stores),
-            InboxKind::DeadLetter => action.move_task(stores),
-            InboxKind::Breaker => action.reset_breaker(stores),
-            InboxKind::Run => Err(refused("A run is resumed with `policyd run --resume`.")),
+            WaitingKind::Question | WaitingKind::Signal => action.answer(stores),
+            WaitingKind::DeadLetter => action.move_task(stores),
+            WaitingKind::Breaker => action.reset_breaker(stores),
+            WaitingKind::Run => Err(refused("A run is resumed with `policyd run --resume`.")),
         })
     });
     done.map_err(|error| AppError::failed_as(error.to_string()))

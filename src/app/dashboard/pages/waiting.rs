@@ -49,7 +49,7 @@ pub(super) fn page(pages: &Pages<'_>, view: &PageView<'_>) -> String {
     let others = others(&rows);
     let mut left = ROWS;
     let mut parts: Vec<Markup> = Vec::new();
-    for row in rows.iter().filter(|it| !it.questions.is_empty() || it.dead_letters > 0) {
+    for row in rows.iter().filter(|it| it.questions().next().is_some() || it.dead_letters > 0) {
         if left == 0 {
             break;
         }
