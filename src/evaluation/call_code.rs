@@ -80,7 +80,19 @@ mod tests {
             tool_input: input,
             ..Event::of(EventKind::PreToolUse, SessionId::parse(session).unwrap())
         };
-        digest(&event, folder).unwrap()
+        digest(&event, folder, &[]).unwrap()
+    }
+
+    #[test]
+    fn an_allowed_call_runs_the_file_as_it_is() {
+        let event = Event {
+            tool_name: Some("Bash".to_owned()),
+            tool_input: json!({"command": "bash x.sh"}),
+            ..Event::of(EventKind::PreToolUse, SessionId::parse("s").unwrap())
+        };
+        let of = |text: &str| digest(&event, "/w", &[text]);
+        assert_eq!(of("rm -rf a"), of("rm -rf a"));
+        assert_ne!(of("rm -rf a"), of("rm -rf b"));
     }
 
     #[test]

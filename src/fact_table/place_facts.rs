@@ -44,6 +44,19 @@ pub(super) const ROWS: &[FactRow] = &[
     ),
     field(
         Subject::Places,
+        "replaced",
+        Type::Bool,
+        Structure,
+        [
+            "Whether one of them is an existing file outside the project whose content the call replaces.",
+            "program.changed.replaced",
+        ],
+        |it, _| {
+            on_places(it, |place, around| Some(around.replaced.contains(place.absolute.as_ref()?)))
+        },
+    ),
+    field(
+        Subject::Places,
         "whole_project",
         Type::Bool,
         Structure,

@@ -1,11 +1,13 @@
 //! What only the disk knows of a tool call: where the symbolic links in its paths lead, and what the
 //! patches say that it would apply. Asked only where a guard looks at paths; bounded.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use policyd_base::limits::{CALL_PATCH_BYTES_MAX, CALL_PATCHES_MAX, CALL_PATHS_MAX};
-use policyd_facts::call::{Call, CallDisk, CallEnvironment, LinkTarget, ResolvedPath, normal};
+use policyd_facts::call::{
+    Access, Call, CallDisk, CallEnvironment, LinkTarget, ResolvedPath, normal,
+};
 use policyd_shell::limits::SHELL_TEXT_MAX;
 use policyd_shell::path::in_folder;
 use policyd_world::{FileKind, World, WorldError};
@@ -53,6 +55,7 @@ pub(super) fn inspect_paths(world: &dyn World, call: &mut Call, around: &mut Cal
     let created = created.filter_map(|it| it.place.absolute.as_deref()).take(CALL_PATHS_MAX);
     let is_missing = |it: &&str| matches!(world.stat(Path::new(it)), Err(WorldError::NotFound));
     around.missing = created.filter(is_missing).map(str::to_owned).collect();
+    around.replaced = replaced_files(world, call, around);
     let mut asked = Asked { world, known: BTreeMap::new() };
     let mut real = BTreeMap::new();
     for path in paths {
@@ -74,6 +77,17 @@ pub(super) fn inspect_paths(world: &dyn World, call: &mut Call, around: &mut Cal
     }
     real.retain(|path, it| *path != it.lies || *path != it.leads);
     around.real = real;
+}
+
+/// Returns the existing files outside the project, and outside temporary directories, whose content a call replaces.
+fn replaced_files(world: &dyn World, call: &Call, around: &CallEnvironment) -> BTreeSet<String> {
+    let written = call.files.iter().filter(|it| it.does == Access::Write && !it.keeps);
+    let paths = written.filter_map(|it| it.place.absolute.as_ref()).take(CALL_PATHS_MAX);
+    let is_file = |it: &&String| {
+        around.is_outside(it)
+            && world.stat(Path::new(it)).is_ok_and(|found| found.kind == FileKind::File)
+    };
+    paths.filter(is_file).cloned().collect()
 }
 
 /// The disk for the analysis of a call.

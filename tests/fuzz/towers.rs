@@ -3,7 +3,7 @@
 
 use std::thread;
 
-use policyd::facts::call::{AnalysisContext, Call, CallEnvironment, TimeLimit};
+use policyd::facts::call::{AnalysisContext, Call, CallEnvironment, NoDisk};
 use policyd::facts::compiled::CompiledMatchers;
 use policyd::facts::shell;
 use policyd::policy::{Policy, builtin, load};
@@ -194,8 +194,7 @@ fn read_calls(tool: &'static str, inputs: Vec<Value>) {
         let (policy, lens) = policy();
         let around = CallEnvironment { folder: "/work".to_owned(), ..CallEnvironment::default() };
         let knowledge = &*policy.guards.knowledge;
-        let patience = TimeLimit::ENDLESS;
-        let reading = AnalysisContext { lens: &lens, knowledge, around: &around, patience };
+        let reading = AnalysisContext { lens: &lens, knowledge, around: &around, disk: &NoDisk };
         for input in inputs {
             let call = Call::read(tool, &input, reading);
             let is_seen = call.programs.iter().any(|it| it.name == "shred");

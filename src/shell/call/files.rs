@@ -207,7 +207,15 @@ pub struct FileAccess {
     pub place: ResolvedPath,
     /// Index of the program. `None` if the tool itself accesses the file.
     pub program: Option<usize>,
+    /// Whether a written file keeps its content: text is appended, or only its attributes change.
+    pub keeps: bool,
 }
+
+/// Programs that change the attributes of a file, or create it, and keep its content.
+const KEEPERS: [&str; 12] = [
+    "chmod", "chown", "chgrp", "touch", "mkdir", "mkfifo", "setfacl", "chattr", "setfattr",
+    "chcon", "chflags", "xattr",
+];
 
 /// A patch file that a program applies.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -229,7 +237,8 @@ impl Call {
         for (does, path) in files {
             let below = patch.folder.as_ref().map(|it| format!("{it}/")).unwrap_or_default();
             let place = around.known_place(&format!("{below}{path}"), runs_in.as_deref());
-            self.files.push(FileAccess { does, place, program: Some(patch.program) });
+            let program = Some(patch.program);
+            self.files.push(FileAccess { does, place, program, keeps: false });
         }
         self.written.extend(added);
     }
@@ -267,7 +276,12 @@ pub(super) fn add(call: &mut Call, input: &Json, context: AnalysisContext<'_>) {
             let path =
                 part.get(key).and_then(Json::as_str).filter(|it| !it.is_empty() && !is_search);
             let place = path.map(place);
-            call.files.extend(place.map(|place| FileAccess { does, place, program: None }));
+            call.files.extend(place.map(|place| FileAccess {
+                does,
+                place,
+                program: None,
+                keeps: true,
+            }));
         }
         let texts = TEXT_KEYS.iter().filter_map(|it| part.get(*it).and_then(Json::as_str));
         if does == Access::Write {
@@ -277,7 +291,7 @@ pub(super) fn add(call: &mut Call, input: &Json, context: AnalysisContext<'_>) {
     let patch = PATCH_KEYS.iter().find_map(|key| input.get(*key)).unwrap_or(input).as_str();
     let (files, added) = parse_patch(patch.unwrap_or_default());
     for (does, path) in files {
-        let file = FileAccess { does, place: place(path), program: None };
+        let file = FileAccess { does, place: place(path), program: None, keeps: true };
         // The input may also name the first file of the patch.
         if !call.files.contains(&file) {
             call.files.push(file);
@@ -362,7 +376,7 @@ impl Scanner<'_> {
             for (does, path) in files {
                 let folder = below.as_ref().map(|it| format!("{}/", it.text)).unwrap_or_default();
                 let place = self.resolve_path(&ShellText::known(format!("{folder}{path}")), scope);
-                self.call.files.push(FileAccess { does, place, program: Some(at) });
+                self.call.files.push(FileAccess { does, place, program: Some(at), keeps: false });
             }
             self.call.written.extend(added);
         }
@@ -419,7 +433,10 @@ impl Scanner<'_> {
                 }
             }
             let place = ResolvedPath { itself: does == Access::Delete, ..place };
-            self.call.files.push(FileAccess { does, place, program: Some(at) });
+            let keeps = program.appends.contains(&file)
+                || KEEPERS.contains(&program.name.as_str())
+                || (program.name == "tee" && program.has("-a", values));
+            self.call.files.push(FileAccess { does, place, program: Some(at), keeps });
         }
     }
 
@@ -434,7 +451,7 @@ impl Scanner<'_> {
     ) -> Option<StandardInput> {
         let unknown = StandardInput { piped: true, from: vec![at], ..StandardInput::default() };
         match program.name.as_str() {
-            "chmod" | "chown" | "chgrp" | "touch" | "mkdir" | "setfacl" | "chattr" => None,
+            name if KEEPERS.contains(&name) => None,
             "tee" => Some(StandardInput { text: output.text.clone(), ..unknown }),
             "cp" | "mv" | "install" | "ln" | "dd" => {
                 let from = match program.name.as_str() {

@@ -93,6 +93,8 @@ pub struct Invocation {
     pub folder: Option<String>,
     /// Files to which its output is redirected.
     pub writes: Vec<ShellText>,
+    /// Those of `writes` that keep their content: `>>`.
+    pub appends: Vec<ShellText>,
     /// Files from which its input is redirected.
     pub reads: Vec<ShellText>,
     /// Its standard input.

@@ -37,6 +37,9 @@ pub struct CallEnvironment {
     /// Directories that a call may create and that do not exist.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     pub missing: BTreeSet<String>,
+    /// Existing files outside the project whose content a call replaces.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    pub replaced: BTreeSet<String>,
     /// Whether the file system ignores case.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub folds_case: bool,

@@ -133,6 +133,7 @@ impl Scanner<'_> {
         scope: &mut ShellState,
     ) -> ShellOutput {
         program.writes.clone_from(&redirects.writes);
+        program.appends.clone_from(&redirects.appended);
         program.reads.clone_from(&redirects.reads);
         let text = printed_text(&program, self.context.around, |it| {
             self.known_content(it, scope).and_then(|it| it.text)

@@ -273,7 +273,7 @@ impl ToolInput<'_> {
         for path in self.paths(&PATHS) {
             let place = context.around.known_place(&path, folder);
             let place = ResolvedPath { glob: path.contains(['*', '?', '[']), ..place };
-            call.files.push(FileAccess { does, place, program: None });
+            call.files.push(FileAccess { does, place, program: None, keeps: true });
         }
     }
 

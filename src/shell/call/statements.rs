@@ -484,6 +484,7 @@ impl Scanner<'_> {
                 let last = self.call.programs.get_mut(from..).and_then(<[_]>::last_mut);
                 if let Some(last) = last {
                     last.writes.extend(redirects.writes.iter().cloned());
+                    last.appends.extend(redirects.appended.iter().cloned());
                     last.reads.extend(redirects.reads.iter().cloned());
                 }
                 self.add_redirect_program(&redirects, scope);
@@ -1066,6 +1067,7 @@ impl Scanner<'_> {
             called: ShellText::known(":"),
             folder: scope.folder.path.clone(),
             writes: redirects.writes.clone(),
+            appends: redirects.appended.clone(),
             reads: redirects.reads.clone(),
             ..Invocation::default()
         };

@@ -1,7 +1,7 @@
 //! A command line: reading it ends, what is quoted is data, and `eval` of it starts the same
 //! programs.
 
-use policyd::facts::call::{AnalysisContext, Call, CallEnvironment, Invocation, TimeLimit};
+use policyd::facts::call::{AnalysisContext, Call, CallEnvironment, Invocation, NoDisk};
 use policyd::facts::compiled::CompiledMatchers;
 use policyd::policy::{Policy, builtin, load};
 use serde_json::json;
@@ -29,12 +29,8 @@ fn read(command: &str) -> Call {
     };
     KNOWN.with(|known| {
         let knowledge = &*known.policy.guards.knowledge;
-        let reading = AnalysisContext {
-            lens: &known.lens,
-            knowledge,
-            around: &around,
-            patience: TimeLimit::ENDLESS,
-        };
+        let reading =
+            AnalysisContext { lens: &known.lens, knowledge, around: &around, disk: &NoDisk };
         Call::read("Bash", &json!({ "command": command }), reading)
     })
 }
