@@ -312,9 +312,10 @@ impl Scanner<'_> {
             scope.folder = WorkingFolder::default();
             return;
         };
-        let changed = scope.folder.changed(|it| self.resolve_from(target, it, scope).absolute);
+        let changed = scope.folder.changed(|it| self.resolve_here(target, it, scope).absolute);
         let is_missing = |it: &&str| self.context.disk.is_directory(it) == Some(false);
-        let missing = changed.path.as_deref().filter(is_missing);
+        let is_own = scope.container.is_none();
+        let missing = changed.path.as_deref().filter(|it| is_own && is_missing(it));
         let before = std::mem::replace(&mut scope.folder, changed.clone());
         if missing.is_some_and(|it| !self.is_created(it)) {
             scope.failed = Some(before);

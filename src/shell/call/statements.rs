@@ -300,8 +300,23 @@ impl Scanner<'_> {
         self.resolve_from(path, scope.folder.path.as_deref(), scope)
     }
 
-    /// Resolves a path from a directory.
+    /// Resolves a path from a directory. A path in a container becomes one of this machine.
     pub(super) fn resolve_from(
+        &self,
+        path: &ShellText,
+        folder: Option<&str>,
+        scope: &ShellState,
+    ) -> ResolvedPath {
+        let place = self.resolve_here(path, folder, scope);
+        let absolute = place.absolute.and_then(|it| match &scope.container {
+            Some(mounts) => mounts.host(&it),
+            None => Some(it),
+        });
+        ResolvedPath { absolute, ..place }
+    }
+
+    /// Resolves a path from a directory as the shell itself names it.
+    pub(super) fn resolve_here(
         &self,
         path: &ShellText,
         folder: Option<&str>,
@@ -309,10 +324,6 @@ impl Scanner<'_> {
     ) -> ResolvedPath {
         let place = self.context.around.place(path, folder);
         let absolute = place.absolute.and_then(|it| follow_links(it, &scope.links));
-        let absolute = absolute.and_then(|it| match &scope.container {
-            Some(mounts) => mounts.host(&it),
-            None => Some(it),
-        });
         ResolvedPath { absolute, ..place }
     }
 }
