@@ -90,9 +90,10 @@ impl Entry {
     /// Returns whether the entry is about a stop, which was evaluated or not. Guards of a stop have an entry of their own.
     #[must_use]
     pub fn is_about_stop(&self) -> bool {
-        self.guards.is_empty()
-            && NoticeKind::find(&self.event).is_none()
-            && EventKind::find(&self.event).is_none_or(EventKind::is_stop)
+        let is_stop = || EventKind::find(&self.event).is_none_or(EventKind::is_stop);
+        let is_evaluated = self.inputs.is_some();
+        NoticeKind::find(&self.event).is_none()
+            && (is_evaluated || (self.guards.is_empty() && is_stop()))
     }
 
     /// Returns whether the entry is the evaluation of a stop.

@@ -27,7 +27,7 @@ const FOLDER: &str = "blocks";
 pub(super) struct BlockCopyFile {
     /// Version of the format.
     #[serde(default)]
-    version: u64,
+    version: u32,
     /// State of the block limiter, without the history of blocks.
     #[serde(flatten)]
     limiter: BlockLimiterState,

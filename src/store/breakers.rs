@@ -322,14 +322,15 @@ impl<'a> BreakerStore<'a> {
     /// Returns the warning about a file that cannot be used. `None` if the file is valid.
     #[must_use]
     pub fn damage(&self) -> Option<String> {
-        match self.document().load::<Map<String, Value>>().err()? {
-            DocumentError::Damaged { path, .. } => Some(format!(
-                "{} is damaged, so every breaker counts as closed; the next change moves it to \
-                 `{FILE}.corrupt-…`",
-                path.display()
-            )),
-            error => Some(self.unreadable(&error)),
-        }
+        let error = self.document().load::<Map<String, Value>>().err()?;
+        let DocumentError::Damaged { path, .. } = &error else {
+            return Some(self.unreadable(&error));
+        };
+        Some(format!(
+            "{} is damaged, so every breaker counts as closed; the next change moves it to \
+             `{FILE}.corrupt-…`",
+            path.display()
+        ))
     }
 
     /// Describes that the file cannot be read.

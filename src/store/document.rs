@@ -19,7 +19,7 @@ use super::user::UserDirectory;
 use policyd_world::{HeldLock, World, WorldError};
 
 /// Newest version of the formats that this program knows. A document without a version has version 1.
-pub const FORMAT_VERSION: u64 = 1;
+pub const FORMAT_VERSION: u32 = 1;
 
 /// What a change does to a damaged document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -108,10 +108,10 @@ impl std::error::Error for DocumentError {}
 
 impl From<DocumentError> for WorldError {
     fn from(error: DocumentError) -> Self {
-        match error {
-            DocumentError::Io { source: WorldError::Locked(by), .. } => Self::Locked(by),
-            other => Self::Io(other.note()),
+        if let DocumentError::Io { source: WorldError::Locked(by), .. } = error {
+            return Self::Locked(by);
         }
+        Self::Io(error.note())
     }
 }
 
@@ -318,7 +318,7 @@ pub(crate) fn parse<T: DeserializeOwned>(
 
 /// Fails if a newer version of policyd wrote the document.
 pub(crate) fn check_version(path: &Path, version: Option<u64>) -> Result<(), DocumentError> {
-    match version.filter(|it| *it > FORMAT_VERSION) {
+    match version.filter(|it| *it > u64::from(FORMAT_VERSION)) {
         Some(version) => Err(DocumentError::Newer { path: path.to_owned(), version }),
         None => Ok(()),
     }

@@ -22,7 +22,7 @@ pub const LOCK_FILE: &str = "policies.lock";
 pub struct PackLock {
     /// Version of the format.
     #[serde(default)]
-    version: u64,
+    version: u32,
     /// The remote packs, in the order of the manifest.
     pub packs: Vec<LockedPack>,
 }
