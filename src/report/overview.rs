@@ -183,12 +183,11 @@ impl ProjectRow {
         }
     }
 
-    /// Returns what waits for a human, questions first. A run that waits for an answer is not listed beside the question.
+    /// Returns what waits for a human, questions first.
     #[must_use]
     pub fn waiting_items(&self) -> Vec<WaitingItem> {
         let mut items = self.waiting.clone();
-        let is_asked = self.questions().next().is_some();
-        items.extend(self.run.as_ref().and_then(|it| waiting_run(it, is_asked)));
+        items.extend(self.run.as_ref().and_then(waiting_run));
         items
     }
 
@@ -333,10 +332,9 @@ impl WaitingKind {
     }
 }
 
-/// Returns the item of a run that waits for a human; `is_asked`: whether a question waits, too.
-fn waiting_run(run: &RunRow, is_asked: bool) -> Option<WaitingItem> {
+/// Returns the item of a run that waits for a human.
+fn waiting_run(run: &RunRow) -> Option<WaitingItem> {
     let state = match &run.progress {
-        RunProgress::Ended { status: RunStatus::HumanNeeded, .. } if is_asked => return None,
         RunProgress::Ended { status, reason } if urgency_after(*status) == Urgency::Human => reason,
         RunProgress::Paused => "paused",
         RunProgress::Abandoned => "abandoned",
