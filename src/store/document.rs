@@ -327,8 +327,9 @@ pub(crate) fn check_version(path: &Path, version: Option<u64>) -> Result<(), Doc
 /// Returns the fields of a value after the version of the format.
 pub(crate) fn with_version(value: &impl Serialize) -> Value {
     let mut fields = Map::from_iter([("version".to_owned(), FORMAT_VERSION.into())]);
-    fields.extend(policyd_state::stored::fields(value));
-    fields.insert("version".to_owned(), FORMAT_VERSION.into());
+    let content = policyd_state::stored::fields(value);
+    debug_assert!(!content.contains_key("version"), "the format has the key `version`");
+    fields.extend(content);
     Value::Object(fields)
 }
 

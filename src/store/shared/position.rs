@@ -14,7 +14,7 @@ use policyd_world::{World, WorldError};
 use policyd_yaml::checksum::hex;
 use policyd_yaml::time::Timestamp;
 
-const FILE: &str = "position.json";
+const FILE: &str = "sync.json";
 const CLIENT_FILE: &str = "client";
 /// The kernel of Linux returns a new random id at each read.
 const RANDOM_ID: &str = "/proc/sys/kernel/random/uuid";
@@ -31,7 +31,8 @@ const FOLDERS_ABOVE: usize = 6;
 pub struct SyncPosition {
     /// Which server and group it is about.
     pub(super) store: String,
-    /// Version up to which the local files contain the changes of others.
+    /// Version up to which the local files contain the changes of others. `version` is that of the format.
+    #[serde(rename = "copied_version")]
     pub version: i64,
     /// When the server was asked last.
     pub at: Option<Timestamp>,

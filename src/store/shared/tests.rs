@@ -28,6 +28,7 @@ fn move_position(world: &FakeWorld, number: u32) {
     let Ok(position) = store(world).position() else { return };
     let next = SyncPosition { version: number.into(), ..position };
     next.save(world, Path::new(FOLDER)).unwrap();
+    assert_eq!(store(world).position(), Ok(next));
 }
 
 fn mirror(world: &FakeWorld, number: u32) {
@@ -41,7 +42,7 @@ fn mirror(world: &FakeWorld, number: u32) {
 #[test]
 fn no_change_overwrites_what_it_cannot_read() {
     for (name, change) in
-        [("position.json", move_position as fn(&FakeWorld, u32)), ("approval.json", mirror)]
+        [("sync.json", move_position as fn(&FakeWorld, u32)), ("approval.json", mirror)]
     {
         check(&StoredCase { name, if_damaged: Quarantine, change }, machine);
     }
