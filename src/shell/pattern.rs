@@ -2,6 +2,7 @@
 //! program whose quoting and wrappers are already removed.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 
 use policyd_yaml::deferred::SharedBytes;
 use policyd_yaml::rows::{RowNames, Rows};
@@ -295,14 +296,18 @@ impl<'a> ProgramArguments<'a> {
     }
 
     fn bundles(&self) -> impl Iterator<Item = &'a str> {
-        self.options.iter().filter_map(|option| bundled_letters(option.name))
+        // A longer word is a word behind a single dash (`go test -count`), unless it repeats few letters.
+        let letters = self.options.iter().filter_map(|option| bundled_letters(option.name));
+        letters.filter(|it| it.bytes().collect::<BTreeSet<u8>>().len() <= BUNDLE_LETTERS_MAX)
     }
 }
 
+/// Different letters of a bundle in a pattern, and of one that a pattern matches.
+const BUNDLE_LETTERS_MAX: usize = 4;
+
 /// Returns the letters of a pattern such as `-rf`. A longer option is a word after a single dash, such as `-delete`.
 fn short_letters(option: &str) -> Option<&str> {
-    const PATTERN_MAX: usize = 4;
-    bundled_letters(option).filter(|it| it.len() <= PATTERN_MAX)
+    bundled_letters(option).filter(|it| it.len() <= BUNDLE_LETTERS_MAX)
 }
 
 /// Returns the letters of an argument that may be a bundle of one-letter options: `-rf`. Some programs have words

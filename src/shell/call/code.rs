@@ -20,7 +20,7 @@ use crate::shell::escape_number;
 
 /// The subcommand of `deno` and `bun` before a file.
 const RUNS: &str = "run";
-/// The command that stands for a call that lists files.
+/// The command of a call that lists files.
 const LISTS: &str = "ls";
 /// Letters of options of interpreters that take the rest of their word: `perl -MEncode`.
 const TAKES_REST: [char; 7] = ['M', 'm', 'I', 'r', 'W', 'X', 'l'];

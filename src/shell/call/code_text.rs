@@ -75,7 +75,7 @@ enum Quoted {
     Command,
 }
 
-/// Returns code in which literals stand for the home directory and for quoting operators.
+/// Returns code with literals instead of expressions for the home directory and quoting operators.
 pub(super) fn simplified<'c>(language: &str, code: &'c str) -> Cow<'c, str> {
     let has_operators = language.starts_with("perl") || language.starts_with("ruby");
     let quoted = match has_operators && code.contains(['q', '%']) {
@@ -94,13 +94,13 @@ fn with_home(code: &str) -> String {
     let mut quote: Option<char> = None;
     while let Some(c) = rest.chars().next() {
         let in_text = IN_TEXT.iter().filter(|_| quote.is_some());
-        let wrapped = in_text.filter_map(|(open, close)| {
+        let mut wrapped = in_text.filter_map(|(open, close)| {
             let inside = rest.strip_prefix(open)?;
             let home = HOME.iter().find(|it| inside.starts_with(**it))?;
             inside.get(home.len()..)?.strip_prefix(*close)
         });
         let bare = || HOME.iter().find_map(|it| rest.strip_prefix(it));
-        if let Some(after) = wrapped.last().or_else(bare) {
+        if let Some(after) = wrapped.next().or_else(bare) {
             out.push_str(if quote.is_some() { "~" } else { "\"~\"" });
             rest = after;
             continue;
@@ -229,8 +229,8 @@ pub(super) fn shell_text(expression: &str) -> Option<String> {
     any.then_some(text)
 }
 
-/// Returns whether the source beside a literal is a value that belongs to the same text. In front of the first literal,
-/// the name of a function is none.
+/// Returns whether the source beside a literal is a value that belongs to the same text. The
+/// name of a function in front of the first literal does not belong to it.
 fn is_value(source: &str, is_inside: bool) -> bool {
     let is_glue = |c: char| c.is_whitespace() || "+.,()[]*;".contains(c);
     let joins = source.contains('+') || source.contains("..") || source.contains(" . ");
@@ -265,7 +265,7 @@ mod tests {
             ("ruby", "system(*%w[rm -rf x])", "system(*[\"rm\", \"-rf\", \"x\"])"),
             ("ruby", "%x(rm -rf ~)", "system(\"rm -rf ~\")"),
             ("ruby", "rm \"#{ENV['HOME']}/a\"", "rm \"~/a\""),
-            ("ruby", "a = 5 % (b)", "a = 5 % (b)"),
+            ("ruby", "a = 5%b", "a = 5%b"),
             ("node", "fs.rmSync(os.homedir() + '/x')", "fs.rmSync(\"~\" + '/x')"),
             ("node", "exec(`rm -rf ${process.env.HOME}`)", "exec(`rm -rf ~`)"),
             ("python3", "rmtree(f\"{Path.home()}/x\")", "rmtree(f\"~/x\")"),

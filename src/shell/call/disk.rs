@@ -7,7 +7,7 @@ pub trait CallDisk: Debug {
     /// Returns whether a path is a directory. `None` if it cannot be known.
     fn is_directory(&self, path: &str) -> Option<bool>;
 
-    /// Returns the text of a file that the call runs. `None` if the file is missing, is no text, is longer than
+    /// Returns the text of a file that the call runs. `None` if the file is missing, does not contain text, is longer than
     /// [`SHELL_TEXT_MAX`](crate::limits::SHELL_TEXT_MAX), or belongs to the system.
     fn script(&self, path: &str) -> Option<String>;
 }

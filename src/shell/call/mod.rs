@@ -4,6 +4,7 @@
 //! Contains: [`Call`] and [`Invocation`], and the choice of the analysis by tool.
 //! Does not contain: the decision whether a call is allowed (guards).
 
+mod branches;
 mod code;
 mod code_text;
 mod containers;

@@ -20,7 +20,7 @@ const HOME: &str = "userprofile";
 /// Option that is followed by text for another shell.
 const CODE_OPTION: &str = " -c";
 /// Commands that policies name. PowerShell ignores their case, so they are rewritten as listed.
-const COMMANDS: [&str; 25] = [
+const COMMANDS: [&str; 30] = [
     "Remove-Item",
     "Get-Content",
     "Set-Content",
@@ -46,6 +46,11 @@ const COMMANDS: [&str; 25] = [
     "Start-Process",
     "Invoke-RestMethod",
     "Invoke-WebRequest",
+    "Stop-Process",
+    "Get-Process",
+    "Stop-Service",
+    "Remove-Service",
+    "Clear-RecycleBin",
 ];
 /// Keywords before a block, or before a condition and a block, in lower case.
 const BEFORE_BLOCKS: [&str; 10] =

@@ -850,7 +850,7 @@ impl Scanner<'_> {
             return Some(ShellOutput::default());
         }
         self.functions.uncalled.retain(|(it, own)| it != name || own.body != function.body);
-        // The last call stands for all further calls, with any arguments.
+        // The last call represents all further calls, with any arguments.
         let is_last = calls == RECURSIONS_MAX && last.is_some_and(|it| args.len() >= it.given);
         let own_words = scope.parameters.replace(args.to_vec());
         scope.parameters.take_if(|_| is_last);

@@ -97,7 +97,7 @@ impl Scanner<'_> {
         }
         let kind = match kind {
             ScriptKind::Named => self.named_kind(&path, &text),
-            kind => Some(kind),
+            kind @ (ScriptKind::Shell | ScriptKind::Code(_) | ScriptKind::Input(_)) => Some(kind),
         };
         let Some(kind) = kind else { return };
         inner.ends_on_error |= has_error_option(&text);

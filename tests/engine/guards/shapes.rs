@@ -179,7 +179,6 @@ fn harmless_calls_pass() {
         ("mcp__memory__search", json!({"query": "rm -rf ~"})),
         ("Task", json!({"prompt": "run rm -rf ~", "description": "x", "subagent_type": "y"})),
         ("SlashCommand", json!({"command": "/review rm -rf"})),
-        ("mcp__lists__remove_item", json!({"name": "/etc/passwd"})),
         ("mcp__x__do_it", json!("a text")),
         ("mcp__x__do_it", json!({"command": null, "path": "", "sql": []})),
     ] {
