@@ -64,7 +64,7 @@ fn a_damaged_list_is_put_aside_and_said_so() {
     let desk = Desk::new();
     desk.world.put("/work/.policyd/queue/dead-letter.json", "{\"tasks\": [{]");
     let said = desk.call("dlq list");
-    assert!(said.err.contains("queue/dead-letter.json is damaged"), "{said:?}");
+    assert!(said.err.contains("queue/dead-letter.json` is damaged"), "{said:?}");
     assert_eq!(desk.call("dlq add t --error E --immediately").code, 0);
     let aside = desk.names("queue").into_iter().find(|it| it.contains(".corrupt-")).unwrap();
     let kept = desk.world.get(format!("/work/.policyd/queue/{aside}")).unwrap();
