@@ -32,7 +32,7 @@ use policyd_facts::call::{Call, CallEffects};
 use policyd_facts::event::{Event, EventKind};
 use policyd_facts::glob::word_matches;
 use policyd_facts::pattern::HashedName;
-use policyd_policy::guards::{Guard, GuardAction, OnUnknown};
+use policyd_policy::guards::{Guard, GuardAction, GuardedScripts, OnUnknown};
 use policyd_policy::{Mode, Policy};
 use policyd_yaml::secrets::secrets;
 use policyd_yaml::time::Timestamp;
@@ -187,13 +187,36 @@ pub fn concerned_guards<'p>(
     let tool = event.tool_name.as_deref().unwrap_or_default();
     let names = call.programs.iter().map(|it| it.name.as_str());
     let found = policy.guards.of_programs(event.kind, names, call.effects());
-    found.filter(|it| fits_tool(it, tool) && in_force(it, now)).collect()
+    found.filter(|it| looks_at_call(it) && fits_tool(it, tool) && in_force(it, now)).collect()
+}
+
+/// Returns the guards of a pack that look into a file that a call runs. `call` is what the file does.
+#[must_use]
+pub fn script_guards<'p>(
+    policy: &'p Policy,
+    event: &Event,
+    call: &Call,
+    now: Timestamp,
+) -> Vec<&'p Guard> {
+    if !policy.guarded.contains(&event.kind) {
+        return Vec::new();
+    }
+    let tool = event.tool_name.as_deref().unwrap_or_default();
+    let names = call.programs.iter().map(|it| it.name.as_str());
+    let found = policy.guards.of_programs(event.kind, names, call.effects());
+    let looks = |it: &&Guard| it.in_scripts != GuardedScripts::None;
+    found.filter(looks).filter(|it| fits_tool(it, tool) && in_force(it, now)).collect()
+}
+
+/// Returns whether a guard looks at calls, and not only into the files that they run.
+fn looks_at_call(guard: &Guard) -> bool {
+    guard.in_scripts != GuardedScripts::Committed
 }
 
 /// Returns the guards of a pack for one tool and one kind of event, at any time.
 pub fn guards_for(policy: &Policy, kind: EventKind, tool: String) -> impl Iterator<Item = &Guard> {
     let guards = policy.guarded.contains(&kind).then(|| policy.guards.at(kind));
-    guards.into_iter().flatten().filter(move |it| fits_tool(it, &tool))
+    guards.into_iter().flatten().filter(move |it| looks_at_call(it) && fits_tool(it, &tool))
 }
 
 /// Returns whether a guard is for a tool.

@@ -56,8 +56,8 @@ impl ScriptGuards<'_> {
         committed: &mut BTreeMap<&'s str, bool>,
     ) {
         let (policy, request) = (self.context.policy, self.context.request);
-        let concerned = guards::concerned_guards(policy, &request.event, &script.call, request.now);
-        let concerned: Vec<&Guard> = concerned.into_iter().filter(|it| looks_into(it)).collect();
+        let concerned = guards::script_guards(policy, &request.event, &script.call, request.now);
+        let concerned: Vec<&Guard> = concerned.into_iter().filter(|it| can_judge(it)).collect();
         let values = &self.context.words.lens.lens().value_options;
         let is_matched = |it: &&&Guard| guards::matches_any_program(it, &script.call, values);
         if !concerned.iter().any(|it| is_matched(&it)) {
@@ -81,11 +81,14 @@ impl ScriptGuards<'_> {
             if !(stops || would) {
                 continue;
             }
-            if guard.body.in_scripts == GuardedScripts::Changed {
-                let is_committed = committed
-                    .entry(&script.path)
-                    .or_insert_with(|| self.is_committed(&script.path));
-                if *is_committed {
+            let skipped = match guard.in_scripts {
+                GuardedScripts::Changed => Some(true),
+                GuardedScripts::Committed => Some(false),
+                GuardedScripts::None | GuardedScripts::All => None,
+            };
+            if let Some(skipped) = skipped {
+                let known = committed.entry(&script.path);
+                if *known.or_insert_with(|| self.is_committed(&script.path)) == skipped {
                     continue;
                 }
             }
@@ -123,12 +126,12 @@ impl ScriptGuards<'_> {
     }
 }
 
-/// Returns whether a guard looks into files that a call runs: it may stop the call, and needs the call alone.
-fn looks_into(guard: &Guard) -> bool {
+/// Returns whether a guard can judge a file: it may stop the call, and needs the call alone.
+fn can_judge(guard: &Guard) -> bool {
     let body = &*guard.body;
     let stops = matches!(body.verb, GuardAction::Ask | GuardAction::Block | GuardAction::Halt);
     let elsewhere = guard.sources.has_some(FactSources::TRANSCRIPT)
         || guard.sources.has_some(FactSources::STORES)
         || guard.sources.contains(FactSource::WorkTree);
-    stops && guard.mode != Mode::Warn && body.in_scripts != GuardedScripts::None && !elsewhere
+    stops && guard.mode != Mode::Warn && !elsewhere
 }

@@ -67,6 +67,8 @@ pub struct Guard {
     pub sources: FactSources,
     /// The guard passes if a call has none of these effects. `None`: it can fire without any.
     pub effects: Option<CallEffects>,
+    /// The files whose commands the guard looks at, if a call runs a file.
+    pub in_scripts: GuardedScripts,
     /// Whether the guard replaces secrets, so that it does not apply to a result without secrets.
     pub masks: bool,
     /// Conditions, effect, and texts.
@@ -155,8 +157,6 @@ pub struct GuardBody {
     pub updated_input: Vec<(String, String)>,
     /// Effect if the guard cannot be evaluated.
     pub on_error: OnUnknown,
-    /// The files whose commands the guard looks at, if a call runs a file.
-    pub in_scripts: GuardedScripts,
     /// Location of the guard.
     pub place: SourceLocation,
 }
@@ -227,11 +227,13 @@ pub enum GuardedScripts {
     Changed,
     /// All files, also those that the user committed.
     All,
+    /// Only files that the user committed, and not the call itself.
+    Committed,
 }
 
 impl Word for GuardedScripts {
-    const NAMES: &'static [&'static str] = &["none", "changed", "all"];
-    const VALUES: &'static [Self] = &[Self::None, Self::Changed, Self::All];
+    const NAMES: &'static [&'static str] = &["none", "changed", "all", "committed"];
+    const VALUES: &'static [Self] = &[Self::None, Self::Changed, Self::All, Self::Committed];
 }
 
 /// Effect of a guard that cannot be evaluated; the weakest first.
@@ -325,7 +327,8 @@ record! {
             "Effect if it is unknown whether it fires; `warn` by default.";
         in_scripts: words::<GuardedScripts>() => in_scripts,
             "If a call runs a file: which files it looks into. `changed`, the default, is a file that git does not \
-             have in this form; `all` also looks into committed files. What is unknown in a file passes.";
+             have in this form; `all` also looks into committed files; `committed` looks into these alone, and not at the call. What is \
+             unknown in a file passes.";
         expires: Kind::Date => expires_millis by EXPIRES, "From this day on it is not judged.";
         reason: Kind::Text, "Why it is an exception.";
         use ENABLED;
@@ -395,7 +398,6 @@ impl Builder<'_> {
             message: message.trim().to_owned(),
             updated_input: keys.updated_input,
             on_error: keys.on_error,
-            in_scripts: keys.in_scripts,
             place: entry.span().map(place).unwrap_or_default(),
         };
         let source = entry.layers.last().map(|it| it.span.source.name.as_str()).unwrap_or_default();
@@ -414,6 +416,7 @@ impl Builder<'_> {
             expires_millis: keys.expires_millis,
             sources: FactSources::of_uses(&uses),
             effects,
+            in_scripts: keys.in_scripts,
             masks: body.verb == GuardAction::Mask,
             body: body.into(),
         })

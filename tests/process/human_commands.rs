@@ -102,6 +102,10 @@ fn every_command_for_humans_requires_one() {
     let codex = vec![Ancestor { pid: 9, program, ..Ancestor::default() }];
     for line in COMMANDS {
         let (world, escalation, signal) = prepared();
+        if line == "trust" {
+            // `init` trusts its own pack.
+            world.put(format!("{PACK}/guards.yaml"), "[]\n");
+        }
         let before = files(&world);
         let line = line.replace("ID", &escalation).replace("SIGNAL", &signal);
         let words: Vec<&str> = line.split(' ').collect();
@@ -119,9 +123,9 @@ fn every_command_for_humans_requires_one() {
         world.set_ancestors(codex.clone());
         refused("the process 9 `codex` is Codex");
         world.set_ancestors(Vec::new());
-        call(&world, &words, b"");
+        let said = call(&world, &words, b"");
         assert_eq!(world.questions().len(), 3, "{line}: {:?}", world.questions());
-        assert!(files(&world) != before, "{line} did nothing");
+        assert!(files(&world) != before, "{line} did nothing: {said:?}");
     }
 }
 

@@ -104,8 +104,8 @@ impl Scanner<'_> {
         let script = Script { path, text: text.clone(), ..Script::default() };
         self.add_script(script, |scanner| match &kind {
             ScriptKind::Shell | ScriptKind::Named => {
+                // Unlike those of a command line, functions that a script does not call do not run.
                 scanner.scan_text(&text, &mut inner, &StandardInput::default());
-                scanner.scan_uncalled_functions(&inner);
             }
             ScriptKind::Code(name) => {
                 scanner.lines_of = Some(usize::MAX);
