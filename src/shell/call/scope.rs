@@ -858,11 +858,14 @@ impl Scanner<'_> {
         let around = self.functions.around;
         let (name, given) = (name.to_owned(), args.len());
         self.functions.running.push(RunningFunction { name, given, around, may_end: false });
+        // Rows of the body are not rows of the file: the line is that of the call.
+        let lines = self.lines_of.take();
         let mut output = self.scan_body(&function.body, scope, input);
         if let Some(before) = &function.before {
             scope.parameters = Some(args.to_vec());
             output = self.scan_body(&before.body, scope, input);
         }
+        self.lines_of = lines;
         self.functions.running.pop();
         scope.parameters = own_words;
         for (name, value) in self.functions.locals.split_off(own).into_iter().rev() {

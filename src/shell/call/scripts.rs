@@ -105,7 +105,7 @@ impl Scanner<'_> {
         self.add_script(script, |scanner| match &kind {
             ScriptKind::Shell | ScriptKind::Named => {
                 // Unlike those of a command line, functions that a script does not call do not run.
-                scanner.scan_text(&text, &mut inner, &StandardInput::default());
+                scanner.scan_to_end(&text, &mut inner);
             }
             ScriptKind::Code(name) => {
                 scanner.lines_of = Some(usize::MAX);
@@ -308,6 +308,10 @@ impl Scanner<'_> {
         scope: &ShellState,
         lines: impl FnOnce(&str) -> Vec<TaskLine>,
     ) {
+        // A task may run another task of the same file, so the file itself may run already.
+        if self.scripts_left == 0 {
+            return;
+        }
         let mut folder = folder;
         let mut found = None;
         for _ in 0..=parents {
@@ -318,10 +322,6 @@ impl Scanner<'_> {
             folder = above;
         }
         let Some((text, path)) = found else { return };
-        // A task may run another task of the same file, so the file itself may run already.
-        if self.scripts_left == 0 {
-            return;
-        }
         self.scripts_left -= 1;
         let lines = lines(&text);
         let folder = WorkingFolder::certain(Some(folder.to_owned()));
@@ -330,7 +330,7 @@ impl Scanner<'_> {
             scanner.lines_of = None;
             for (line, text) in lines {
                 scanner.line = line;
-                scanner.scan_text(&text, &mut state.clone(), &StandardInput::default());
+                scanner.scan_to_end(&text, &mut state.clone());
             }
         });
     }

@@ -34,10 +34,7 @@ pub(super) fn scan_line(call: &mut Call, text: &str, context: AnalysisContext<'_
     let folder = WorkingFolder::certain(Some(folder).filter(|it| !it.is_empty()));
     let mut scope = ShellState { folder, ..ShellState::default() };
     let mut scanner = Scanner::new(call, context);
-    scanner.scan_text(text, &mut scope, &StandardInput::default());
-    for text in std::mem::take(&mut scanner.at_the_end) {
-        scanner.scan_text(&text, &mut scope.clone(), &StandardInput::default());
-    }
+    scanner.scan_to_end(text, &mut scope);
     scanner.scan_uncalled_functions(&scope);
 }
 
@@ -98,6 +95,17 @@ impl<'a> Scanner<'a> {
 }
 
 impl Scanner<'_> {
+    /// Scans the whole text of a shell, and then what it runs when it ends: `trap … EXIT`.
+    pub(super) fn scan_to_end(&mut self, text: &str, scope: &mut ShellState) {
+        self.scan_text(text, scope, &StandardInput::default());
+        for text in std::mem::take(&mut self.at_the_end) {
+            // A line of this text is not one of the file.
+            let lines = self.lines_of.take();
+            self.scan_text(&text, &mut scope.clone(), &StandardInput::default());
+            self.lines_of = lines;
+        }
+    }
+
     /// Scans shell text that another shell reads.
     pub(super) fn scan_text(
         &mut self,

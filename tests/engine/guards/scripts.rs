@@ -40,6 +40,8 @@ const RUN: &[(&str, &str, &str, &str)] = &[
     ("fix.sh", "rm -rf \"$1\"\n", "bash fix.sh /home/dev", "fix.sh:1"),
     ("fix.sh", "rm -rf \"$WHERE\"\n", "WHERE=~ bash fix.sh", "fix.sh:1"),
     ("fix.sh", "rm -rf ~\n", "source fix.sh", "fix.sh:1"),
+    ("fix.sh", "true\ntrap 'rm -rf ~' EXIT\ntrue\n", "bash fix.sh", "fix.sh:3"),
+    ("fix.sh", "f() {\n  rm -rf ~\n}\ntrue\nf\n", "bash fix.sh", "fix.sh:5"),
     ("fix.py", "import os\n\nos.system('rm -rf ~')\n", "python3 fix.py", "fix.py:3"),
     (
         "fix",
