@@ -14,6 +14,7 @@
 //! ```
 
 pub mod alerts;
+pub mod approvals;
 pub mod call_check;
 pub mod cases;
 pub mod dashboard;

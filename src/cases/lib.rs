@@ -100,6 +100,8 @@ pub struct Given {
     pub remote: Option<String>,
     /// Whether the git work tree is clean.
     pub tree_clean: Option<bool>,
+    /// Which permission prompts policyd answers: a level of `approvals`.
+    pub approvals: Option<String>,
     /// Whether a user is present.
     pub interactive: Option<bool>,
     /// Probe results, by id.

@@ -256,6 +256,7 @@ impl Given {
             branch: later.branch.or(self.branch),
             remote: later.remote.or(self.remote),
             tree_clean: later.tree_clean.or(self.tree_clean),
+            approvals: later.approvals.or(self.approvals),
             interactive: later.interactive.or(self.interactive),
             probes,
             state: later.state.or(self.state),

@@ -3,6 +3,8 @@
 
 use serde_json::{Value, json};
 
+use policyd_policy::approval::ApprovalLevel;
+use policyd_policy::field_value::Word;
 use policyd_policy::shapes::FileShape;
 use policyd_yaml::schema::json_schema;
 use policyd_yaml::shape::{Field, Kind, field, required};
@@ -100,6 +102,11 @@ const GIVEN: &[Field] = &[
         "tree_clean",
         Kind::Bool,
         "Whether the git work tree has no changes; `false` by default.",
+    ),
+    field(
+        "approvals",
+        Kind::Choice(ApprovalLevel::NAMES),
+        "Which permission prompts policyd answers, as in the user's `config.yaml`; `none` by default.",
     ),
     field("interactive", Kind::Bool, "Whether a user is present; `true` by default."),
     field(

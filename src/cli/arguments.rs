@@ -415,11 +415,14 @@ pub(super) struct LogArguments {
     /// Show only what a rule would have blocked or asked, had it been enforced
     #[arg(long)]
     pub(super) would_block: bool,
+    /// Show only the permission prompts that policyd answered in place of you
+    #[arg(long)]
+    pub(super) approved: bool,
     /// Show counts of decisions, checks and preferences instead of entries
     #[arg(long)]
     pub(super) summary: bool,
     /// Check that no line of the log was removed or changed, instead of showing entries
-    #[arg(long, conflicts_with_all = ["summary", "follow", "session", "since", "notable", "would_block"])]
+    #[arg(long, conflicts_with_all = ["summary", "follow", "session", "since", "notable", "would_block", "approved"])]
     pub(super) verify: bool,
     /// Maximum number of entries
     #[arg(long, short = 'n', default_value_t = 50)]

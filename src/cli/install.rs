@@ -8,7 +8,9 @@ use similar::TextDiff;
 
 use super::arguments::{self, OnFailure};
 use super::human::require_human;
+use super::pause::log;
 use super::{Console, EXIT_BROKEN, EXIT_OK, InstallArguments, UninstallArguments, enforce, error};
+use policyd_app::approvals;
 use policyd_app::error::AppError;
 use policyd_app::install::leftovers::Leftover;
 use policyd_app::install::places::{PLACES, SettingsPlace, SettingsScope};
@@ -16,6 +18,8 @@ use policyd_app::install::{self, InstallRequest, PLUGIN_CLIENT, Planned};
 use policyd_app::packs::{self, organization};
 use policyd_app::workspace::project;
 use policyd_policy::EnforcementMode;
+use policyd_policy::approval::ApprovalLevel;
+use policyd_record::notice::SwitchKind;
 use policyd_world::World;
 
 impl From<arguments::Scope> for SettingsScope {
@@ -57,6 +61,12 @@ pub(super) fn run(
             return code;
         }
     }
+    if let Some(level) = arguments.approve.filter(|_| !arguments.dry_run && planned.is_ok()) {
+        let code = approve(world, console, level.into());
+        if code != EXIT_OK {
+            return code;
+        }
+    }
     let code = carry_out(world, console, planned, arguments.dry_run);
     if let (Some(folder), EXIT_OK) = (&arguments.plugin, code) {
         report_plugin(console, &request, folder, arguments.dry_run);
@@ -71,6 +81,31 @@ pub(super) fn run(
         packs::compile_ahead(world, &packs::find(world, &project::find(world, None), None));
     }
     code
+}
+
+/// Sets which permission prompts policyd answers. Only a human can choose that.
+fn approve(world: &dyn World, console: &mut Console<'_>, level: ApprovalLevel) -> u8 {
+    let action = match level {
+        ApprovalLevel::None => "answer no permission prompt, in every project",
+        ApprovalLevel::Read => "approve calls that only read, in every project",
+        ApprovalLevel::Work => "approve the usual work of agents, in every project",
+    };
+    let actor = match require_human(world, console, action) {
+        Ok(actor) => actor,
+        Err(code) => return code,
+    };
+    match approvals::set(world, level) {
+        Ok(path) => {
+            console.print(&format!("approvals: {} in {}\n", level.as_str(), path.display()));
+            let text = format!("approvals: {}", level.as_str());
+            log(world, &project::find(world, None), SwitchKind::Approvals, None, text, &actor);
+            EXIT_OK
+        }
+        Err(error) => {
+            console.eprint(&format!("{error}\nhelp: no hook was installed"));
+            EXIT_BROKEN
+        }
+    }
 }
 
 /// Names the clients that have no settings of the machine for hooks.

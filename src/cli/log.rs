@@ -55,6 +55,11 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &LogA
     if arguments.would_block && lines.is_empty() && !arguments.follow {
         console.eprint(&nothing_observed(oldest, arguments.since.as_deref()));
     }
+    if arguments.approved && lines.is_empty() && !arguments.follow {
+        console.eprint(
+            "policyd answered no permission prompt\nhelp: `policyd install --approve read` lets it approve calls that only read",
+        );
+    }
     if arguments.summary {
         let is_decision = |it: &Entry| NoticeKind::find(&it.event).is_none();
         let decisions = lines.iter().filter_map(ProjectLine::entry).filter(is_decision);
@@ -138,13 +143,14 @@ fn read(
     since: Option<Timestamp>,
     newest: usize,
 ) -> LogContent {
-    let LogArguments { session, notable, would_block: observed, .. } = arguments;
+    let LogArguments { session, notable, would_block: observed, approved, .. } = arguments;
     let accepts = |entry: &Entry| {
         session.as_ref().is_none_or(|id| entry.session_id.starts_with(id))
             && (!notable || is_notable(entry))
             && (!observed || entry.would_stop())
+            && (!approved || entry.approved_call())
     };
-    let asks = session.is_some() || *notable || *observed;
+    let asks = session.is_some() || *notable || *observed || *approved;
     let reading = reader.read(LogQuery { since, newest, accepts: asks.then_some(&accepts) });
     for (path, error) in &reading.problems {
         console.eprint(&format!("could not read {}: {error}", path.display()));

@@ -32,6 +32,7 @@ use policyd_facts::call::{Call, CallEffects};
 use policyd_facts::event::{Event, EventKind};
 use policyd_facts::glob::word_matches;
 use policyd_facts::pattern::HashedName;
+use policyd_policy::approval::ApprovalLevel;
 use policyd_policy::guards::{Guard, GuardAction, GuardedScripts, OnUnknown};
 use policyd_policy::{Mode, Policy};
 use policyd_yaml::secrets::secrets;
@@ -167,7 +168,16 @@ pub fn applicable_guards<'p>(
     now: Timestamp,
 ) -> impl Iterator<Item = &'p Guard> {
     let tool = event.tool_name.clone().unwrap_or_default();
-    guards_for(policy, event.kind, tool).filter(move |it| in_force(it, now))
+    let level = approval_level(policy, event);
+    guards_for(policy, event.kind, tool).filter(move |it| it.level <= level && in_force(it, now))
+}
+
+/// Returns the level up to which calls are approved at an event. A session that plans changes nothing.
+fn approval_level(policy: &Policy, event: &Event) -> ApprovalLevel {
+    match event.permission_mode.as_deref() {
+        Some("plan") => policy.approvals.min(ApprovalLevel::Read),
+        Some(_) | None => policy.approvals,
+    }
 }
 
 /// Returns the guards of a pack that can apply to an event with this tool call. The others do not apply, and stay
@@ -187,7 +197,9 @@ pub fn concerned_guards<'p>(
     let tool = event.tool_name.as_deref().unwrap_or_default();
     let names = call.programs.iter().map(|it| it.name.as_str());
     let found = policy.guards.of_programs(event.kind, names, call.effects());
-    found.filter(|it| looks_at_call(it) && fits_tool(it, tool) && in_force(it, now)).collect()
+    let level = approval_level(policy, event);
+    let applies = |it: &&Guard| it.level <= level && looks_at_call(it);
+    found.filter(applies).filter(|it| fits_tool(it, tool) && in_force(it, now)).collect()
 }
 
 /// Returns the guards of a pack that look into a file that a call runs. `call` is what the file does.
@@ -293,7 +305,7 @@ pub fn judge<'p>(
             GuardResult::Fired(output) => guarded.add(*output.verdict, output.updated_input, event),
         }
     }
-    allows.take_effect(&mut guarded, &seen.call, event);
+    allows.take_effect(&mut guarded, seen, context.lens.lens(), event);
     // An unanalyzed part can contain anything, so no guard can pass for certain.
     if let Some(guard) = unsure {
         let unread = seen.call.unread.iter().map(String::as_str);
@@ -357,6 +369,19 @@ impl GuardsOutcome {
             explanation: Vec::new(),
         };
         self.add(verdict, Vec::new(), event);
+    }
+
+    /// Withdraws the allow of the guards, because another rule wants a question.
+    pub fn withdraw_allow(&mut self, why: &str) {
+        let is_allow = |it: &GuardVerdict| it.decision() == Decision::Allow;
+        for verdict in self.verdicts.extract_if(.., |it| is_allow(it)) {
+            let GuardVerdict { id, place, explanation, .. } = verdict;
+            self.silent.push(SilentGuard { id, place, why: why.to_owned(), explanation });
+        }
+        let decisions = self.verdicts.iter().map(GuardVerdict::decision);
+        self.decision = decisions.fold(Decision::None, Decision::combine);
+        self.updated_input = None;
+        self.reason.clear();
     }
 
     /// Drops the decisions of guards that block or ask and that the user allows; `granted` contains the text of each

@@ -194,6 +194,19 @@ pub(super) const ROWS: &[FactRow] = &[
     ),
     field(
             Subject::Call,
+            "read",
+            Subject::Places.as_type(),
+            Structure,
+            ["Files that it reads.", "action.read.outside"],
+            |it, _| {
+                on_call(it, |seen| {
+                    let files = seen.call.files.iter().filter(|it| it.does == Access::Read);
+                    Ok(it.part(ContextPart::Places(files.map(|it| it.place.clone()).collect())))
+                })
+            },
+        ).from(FactSource::CallPaths),
+    field(
+            Subject::Call,
             "changed",
             Subject::Places.as_type(),
             Structure,

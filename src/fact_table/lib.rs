@@ -12,6 +12,7 @@
 
 pub mod breaker_facts;
 pub mod call_facts;
+mod containment;
 pub mod context;
 pub mod context_facts;
 mod diagnostic_lines;

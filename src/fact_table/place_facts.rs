@@ -8,11 +8,11 @@ use rhai::Dynamic;
 use super::FactError;
 use super::call_facts::on_call;
 use super::context::{ContextPart, Object};
-use super::dynamic::{count, texts};
+use super::dynamic::{count, text_argument, texts};
 use super::params::PATHS;
 use super::row::{FactRow, field, method, number};
 use super::text_list::list;
-use super::types::{Evidence::Structure, Subject, Type, Unit};
+use super::types::{Evidence::Structure, PackName, Subject, Type, Unit};
 use policyd_facts::call::{CallEnvironment, PathMatchers, ResolvedPath};
 
 /// The globs that an argument lists. They are compiled when the list is first used.
@@ -52,7 +52,38 @@ pub(super) const ROWS: &[FactRow] = &[
             "program.changed.replaced",
         ],
         |it, _| {
+            on_places(it, |place, around| {
+                let path = place.absolute.as_ref()?;
+                Some(around.replaced.contains(path) && around.is_outside(path))
+            })
+        },
+    ),
+    field(
+        Subject::Places,
+        "existing",
+        Type::Bool,
+        Structure,
+        [
+            "Whether one of them is an existing file whose content the call replaces.",
+            "program.changed.existing",
+        ],
+        |it, _| {
             on_places(it, |place, around| Some(around.replaced.contains(place.absolute.as_ref()?)))
+        },
+    ),
+    method(
+        Subject::Places,
+        "of_kind",
+        &[(Type::Text, PackName::FileKind.as_domain())],
+        (Type::Bool, Structure),
+        ["Whether one of them is of a kind of files.", "action.changed.of_kind(\"runs_later\")"],
+        |it, args| {
+            let kind = text_argument(args, 0)?;
+            let lens = &it.context().lens;
+            on_places(it, |place, around| {
+                let is_of = |path: &str| lens.file_kinds(path).contains(kind.as_str());
+                Some(is_of(place.absolute.as_ref()?) || is_of(place.real(around)?))
+            })
         },
     ),
     field(

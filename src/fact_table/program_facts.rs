@@ -6,6 +6,7 @@ use rhai::Dynamic;
 
 use super::FactError;
 use super::call_facts::{CallFacts, on_call, values};
+use super::containment::{Inside, stays_inside};
 use super::context::{ContextPart, Object};
 use super::dynamic::{text_argument, texts};
 use super::params::{COMMANDS, NAMES, OPTION, OPTIONS, PATHS, WORDS};
@@ -15,7 +16,7 @@ pub use super::snapshots::MatchedProgram;
 use super::source::FactSource;
 use super::text_list::list;
 use super::types::{Evidence::Structure, PackName, Subject, Type};
-use policyd_facts::call::{Access, FileAccess, Invocation, ShellText};
+use policyd_facts::call::{Access, FileAccess, Invocation, ShellText, is_nowhere};
 use policyd_facts::glob::word_matches;
 use policyd_facts::pattern::CommandPattern;
 
@@ -62,6 +63,20 @@ pub(super) const ROWS: &[FactRow] = &[
             on_program(it, |program, _, _| {
                 Ok(options.texts().iter().any(|it| program.has(it, values)).into())
             })
+        },
+    ),
+    method(
+        Subject::Invocation,
+        "has_only",
+        OPTIONS,
+        (Type::Bool, Structure),
+        [
+            "Whether it has no other options than these; each letter of a bundle counts, numbers (`-20`) do not.",
+            "program.has_only([\"-s\", \"--silent\"])",
+        ],
+        |it, args| {
+            let (options, values) = (list(args)?, values(it));
+            on_program(it, |it, _, _| Ok(it.has_only(options.texts(), values).into()))
         },
     ),
     method(
@@ -160,6 +175,36 @@ pub(super) const ROWS: &[FactRow] = &[
                     .map(|it| program.place(it, deleted.contains(it.text.as_str()), &seen.around));
                 Ok(it.part(ContextPart::Places(places.collect())))
             })
+        },
+    )
+    .from(FactSource::ProgramPaths),
+    field(
+        Subject::Invocation,
+        "stays_inside",
+        Type::Bool,
+        Structure,
+        [
+            "Whether its directory, its files, and all paths in its arguments lie in the project or among temporary files.",
+            "program.stays_inside",
+        ],
+        |it, _| {
+            let at = recognized(it)?.at;
+            on_call(it, |seen| Ok(stays_inside(at, seen, values(it), Inside::OrTemporary)?.into()))
+        },
+    )
+    .from(FactSource::ProgramPaths),
+    field(
+        Subject::Invocation,
+        "stays_in_project",
+        Type::Bool,
+        Structure,
+        [
+            "Like `stays_inside`, but only its input and output may be temporary files: for programs that run code.",
+            "program.stays_in_project",
+        ],
+        |it, _| {
+            let at = recognized(it)?.at;
+            on_call(it, |seen| Ok(stays_inside(at, seen, values(it), Inside::Project)?.into()))
         },
     )
     .from(FactSource::ProgramPaths),
@@ -264,6 +309,22 @@ pub(super) const ROWS: &[FactRow] = &[
     .from(FactSource::ProgramPaths),
     field(
         Subject::Invocation,
+        "output_files",
+        Subject::Places.as_type(),
+        Structure,
+        ["Files to which its output is redirected.", "program.output_files.count > 0"],
+        |it, _| {
+            on_program(it, |program, _, seen| {
+                let stored = |it: &&ShellText| !is_nowhere(&it.text);
+                let files = program.writes.iter().filter(stored);
+                let places = files.map(|it| program.place(it, false, &seen.around));
+                Ok(it.part(ContextPart::Places(places.collect())))
+            })
+        },
+    )
+    .from(FactSource::ProgramPaths),
+    field(
+        Subject::Invocation,
         "input",
         Type::Text,
         Structure,
@@ -317,6 +378,23 @@ pub(super) const ROWS: &[FactRow] = &[
         },
     )
     .from(FactSource::WorkTree),
+    field(
+        Subject::Invocation,
+        "branch",
+        Type::Text,
+        Structure,
+        [
+            "The branch that is checked out in the project, else empty.",
+            "program.branch in session.main_branches",
+        ],
+        |it, _| {
+            on_program(it, |_, _, seen| match &seen.around.branch {
+                Some(branch) => Ok(branch.clone().into()),
+                None => Err("which branch is checked out is unknown".into()),
+            })
+        },
+    )
+    .from(FactSource::Branch),
     field(
         Subject::Invocation,
         "runs_unknown",

@@ -73,6 +73,8 @@ pub struct CallFacts {
     pub call: Call,
     /// Environment of the call: project, directories, links, clean work trees.
     pub around: Rc<CallEnvironment>,
+    /// Indexes of the programs that the user's settings of the client let run.
+    pub allowed: Vec<usize>,
 }
 
 /// Snapshot of the context window's usage, and of the amounts spent.

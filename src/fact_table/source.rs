@@ -46,6 +46,8 @@ pub enum FactSource {
     ProgramPaths,
     /// The work tree of this program, as git reports it.
     WorkTree,
+    /// The branch that is checked out, as git reports it.
+    Branch,
 }
 
 /// What kind of expression is evaluated. Each kind knows other facts.
@@ -86,9 +88,10 @@ impl EvaluationPhase {
             FactSource::Excuses => matches!(self, Self::Check | Self::Message),
             FactSource::Outcome => matches!(self, Self::Message),
             FactSource::Call | FactSource::CallPaths => is_guard,
-            FactSource::Program | FactSource::ProgramPaths | FactSource::WorkTree => {
-                matches!(self, Self::ProgramGuard)
-            }
+            FactSource::Program
+            | FactSource::ProgramPaths
+            | FactSource::WorkTree
+            | FactSource::Branch => matches!(self, Self::ProgramGuard),
         }
     }
 }
@@ -112,7 +115,8 @@ impl FactSource {
             | Self::CallPaths
             | Self::Program
             | Self::ProgramPaths
-            | Self::WorkTree => false,
+            | Self::WorkTree
+            | Self::Branch => false,
         }
     }
 }

@@ -33,6 +33,10 @@ pub struct MatcherConfig {
     pub task_runners: Vec<String>,
     /// Programs whose first operand is a script, such as `python`.
     pub script_runners: Vec<String>,
+    /// Environment variables that do not change which files and programs a program uses.
+    pub plain_variables: Vec<String>,
+    /// Globs of programs that a project installs for itself.
+    pub tool_folders: Vec<String>,
     /// Beginnings of the reasons with which the pack blocks a stop.
     pub block_headers: Vec<String>,
 }

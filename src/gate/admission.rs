@@ -5,6 +5,7 @@ use super::request::Request;
 use policyd_facts::event::{Event, EventKind};
 use policyd_harness::{self as harness, Harness};
 use policyd_hook::HookResponse;
+use policyd_policy::approval::ApprovalLevel;
 use policyd_policy::{EnforcementMode, Policy, records};
 use policyd_store::allowance::Allowance;
 use policyd_store::choice_files::ChoiceFiles;
@@ -29,6 +30,8 @@ pub(super) struct Admitted {
     pub(super) allowances: Option<Vec<Allowance>>,
     /// What the organization decides.
     pub(super) pins: Pins,
+    /// Which permission prompts policyd answers.
+    pub(super) approvals: ApprovalLevel,
 }
 
 impl Admitted {
@@ -36,12 +39,16 @@ impl Admitted {
     pub(super) fn changes(&self, policy: &Policy) -> bool {
         let settings = &policy.settings;
         let observes = self.enforcement.mode_of(settings.mode) == EnforcementMode::Observe;
-        observes || self.switches.is_some() || !settings.enabled
+        observes
+            || self.switches.is_some()
+            || !settings.enabled
+            || self.approvals != policy.approvals
     }
 
     /// Applies to a policy what the organization and the user decide about it: pins, switches, and which rules act.
     pub(super) fn adjust(&self, policy: &mut Policy, event: &Event, report: &mut Report) {
         self.pins.apply(policy);
+        policy.approvals = self.approvals;
         for problem in self.switches.iter().flat_map(|it| it.apply(policy)) {
             report.problem(&problem);
         }
@@ -113,7 +120,10 @@ pub(super) fn admit(
     match status.off {
         None => {
             let GateStatus { config: switches, enforcement, allowances, pins, .. } = status;
-            Ok(Admitted { project, switches, enforcement, allowances, pins })
+            let is_asked = event.kind == EventKind::PermissionRequest;
+            let approvals = is_asked.then(|| request.configurations.approvals(world));
+            let approvals = approvals.unwrap_or_default();
+            Ok(Admitted { project, switches, enforcement, allowances, pins, approvals })
         }
         Some(reason) => {
             let report = std::mem::take(report);

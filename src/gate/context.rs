@@ -7,6 +7,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use super::admission::Admitted;
+use super::organization::OrganizationLayer;
 use super::request::{Request, Supervision};
 use policyd_evaluation::situation::Matchers;
 use policyd_facts::event::EventKind;
@@ -53,6 +54,8 @@ pub(super) struct GateContext<'a> {
     pub(super) allowances: Option<&'a [Allowance]>,
     /// Whether the rules are those of the organization: then nothing that the user chose counts.
     pub(super) is_organization: bool,
+    /// The rules of the organization, which can object to an approval.
+    pub(super) organization: Option<&'a OrganizationLayer>,
     /// Whether a user is present, once it was asked; read by [`GateContext::is_attended`].
     pub(super) attended: OnceCell<bool>,
 }
@@ -91,6 +94,29 @@ impl<'a> GateContext<'a> {
             state_dir,
             allowances,
             is_organization,
+            organization: None,
+            attended: OnceCell::new(),
+        }
+    }
+
+    /// The same context for another request about the same event.
+    pub(super) fn with_request<'b>(&'b self, request: &'b Request<'b>) -> GateContext<'b>
+    where
+        'a: 'b,
+    {
+        let (store, state_dir) = project::sessions(self.world, self.project, &self.policy.settings);
+        GateContext {
+            world: self.world,
+            request,
+            policy: self.policy,
+            words: self.words,
+            found: self.found,
+            project: self.project,
+            store,
+            state_dir,
+            allowances: None,
+            is_organization: self.is_organization,
+            organization: None,
             attended: OnceCell::new(),
         }
     }

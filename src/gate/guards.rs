@@ -8,9 +8,11 @@ use std::rc::Rc;
 
 use super::allowances;
 use super::approvals;
+use super::client_rules::ClientRules;
 use super::context::GateContext;
 use super::on_disk::{self, GateDisk};
 use super::output::{self, Report};
+use super::permission;
 use super::request::Request;
 use super::scripts::ScriptGuards;
 use super::work_tree::CleanTrees;
@@ -26,7 +28,8 @@ use policyd_fact_table::Evaluator;
 use policyd_fact_table::call_facts::CallFacts;
 use policyd_fact_table::context::FactView;
 use policyd_fact_table::source::{FactSource, FactSources};
-use policyd_facts::call::{AnalysisContext, Call, CallEnvironment};
+use policyd_facts::call::{AnalysisContext, Call, CallEnvironment, ShellText};
+use policyd_facts::event::EventKind;
 use policyd_packs as packs;
 use policyd_policy::guards::Guard;
 use policyd_record::decision_log;
@@ -36,6 +39,17 @@ use policyd_store::decision_log::log_decision;
 use policyd_store::transcript;
 use policyd_workspace::project;
 
+/// What the guards say about an event, before anything follows from it.
+pub(super) struct JudgedCall {
+    pub(super) guarded: GuardsOutcome,
+    /// The tool call as guards see it.
+    pub(super) seen: Rc<CallFacts>,
+    /// Ids of the guards that also look at the session or at stores.
+    elsewhere: BTreeSet<String>,
+    /// The rules of the client, at a permission prompt.
+    rules: Option<ClientRules>,
+}
+
 /// An event that guards may apply to.
 pub(super) struct GuardEvaluation<'a> {
     pub(super) context: &'a GateContext<'a>,
@@ -44,11 +58,23 @@ pub(super) struct GuardEvaluation<'a> {
 impl GuardEvaluation<'_> {
     /// Judges the guards that the event concerns. Whether there was any.
     pub(super) fn guard(&self, report: &mut Report) -> bool {
+        let Some(JudgedCall { mut guarded, seen, elsewhere, rules }) = self.judge(report) else {
+            return false;
+        };
+        if let Some(rules) = rules.filter(|_| guarded.decision == Decision::Allow) {
+            permission::confirm(self.context, &rules, &seen, &mut guarded, report);
+        }
+        self.allow(&mut guarded, &seen.call, report);
+        self.log(&guarded, &seen, &elsewhere, report);
+        self.answer(guarded, report);
+        true
+    }
+
+    /// Judges the guards that the event concerns, and changes nothing. `None` if there is none.
+    pub(super) fn judge(&self, report: &mut Report) -> Option<JudgedCall> {
         let it = self.context;
         let (event, now) = (&it.request.event, it.request.now);
-        if guards::applicable_guards(it.policy, event, now).next().is_none() {
-            return false;
-        }
+        guards::applicable_guards(it.policy, event, now).next()?;
         let mut seen = self.seen();
         let values = &self.context.words.lens.lens().value_options;
         let concerned = match it.request.detail {
@@ -58,24 +84,13 @@ impl GuardEvaluation<'_> {
                 guards::concerned_guards(it.policy, event, &seen.call, now)
             }
         };
-        let mut at_paths = concerned.iter().filter(|it| it.sources.has_some(FactSources::PATHS));
-        if at_paths.any(|it| guards::matches_any_program(it, &seen.call, values)) {
-            on_disk::inspect_paths(
-                self.context.world,
-                &mut seen.call,
-                Rc::make_mut(&mut seen.around),
-            );
+        self.inspect(&concerned, &mut seen);
+        let is_prompt = event.kind == EventKind::PermissionRequest;
+        let rules = is_prompt.then(|| ClientRules::load(it));
+        if is_prompt {
+            self.add_assigned(&mut seen.call);
         }
-        let at_trees = concerned.iter().filter(|it| it.sources.contains(FactSource::WorkTree));
-        let asking: BTreeSet<usize> =
-            at_trees.flat_map(|it| guards::matching_programs(it, &seen.call, values)).collect();
-        if !asking.is_empty() {
-            let CallFacts { call, around } = &mut seen;
-            let around = Rc::make_mut(around);
-            let clean =
-                CleanTrees { world: self.context.world, project: &self.context.project.root };
-            clean.ask(call, around, asking.into_iter());
-        }
+        seen.allowed = rules.iter().flat_map(|it| it.allowed_programs(&seen)).collect();
         let seen = Rc::new(seen);
         let reads_session = |it: &Guard| it.sources.has_some(FactSources::TRANSCRIPT);
         let reads_stores = |it: &Guard| it.sources.has_some(FactSources::STORES);
@@ -98,16 +113,47 @@ impl GuardEvaluation<'_> {
         let masks = |it: &Guard| !event.tool_response.is_null() && it.masks;
         let elsewhere =
             concerned.iter().filter(|it| reads_session(it) || reads_stores(it) || masks(it));
-        let elsewhere: BTreeSet<&str> = elsewhere.map(|it| it.id.as_str()).collect();
+        let elsewhere = elsewhere.map(|it| it.id.clone()).collect();
         let detail = self.context.request.detail;
         let mut guarded =
             guards::judge(concerned.iter().copied(), event, &seen, asked.0, asked.1, detail);
         let scripts = ScriptGuards { context: it, seen: &seen };
         scripts.judge(asked.0, asked.1, &mut guarded);
-        self.allow(&mut guarded, &seen.call, report);
-        self.log(&guarded, &seen, &elsewhere, report);
-        self.answer(guarded, report);
-        true
+        Some(JudgedCall { guarded, seen, elsewhere, rules })
+    }
+
+    /// Adds to a call the variables that are in the environment of the client, so that a value that the shell assigns reaches
+    /// its programs.
+    fn add_assigned(&self, call: &mut Call) {
+        for name in &call.assigned {
+            if !call.variables.contains_key(name) && self.context.world.env(name).is_some() {
+                let value = ShellText::unknown(format!("${name}"));
+                call.variables.insert(name.clone(), value);
+            }
+        }
+    }
+
+    /// Adds to a call what the disk and git know of it, if a guard looks at that.
+    fn inspect(&self, concerned: &[&Guard], seen: &mut CallFacts) {
+        let world = self.context.world;
+        let values = &self.context.words.lens.lens().value_options;
+        let mut at_paths = concerned.iter().filter(|it| it.sources.has_some(FactSources::PATHS));
+        if at_paths.any(|it| guards::matches_any_program(it, &seen.call, values)) {
+            on_disk::inspect_paths(world, &mut seen.call, Rc::make_mut(&mut seen.around));
+        }
+        let mut at_branch = concerned.iter().filter(|it| it.sources.contains(FactSource::Branch));
+        let clean = CleanTrees { world, project: &self.context.project.root };
+        if at_branch.any(|it| guards::matches_any_program(it, &seen.call, values)) {
+            clean.ask_branch(Rc::make_mut(&mut seen.around));
+        }
+        let at_trees = concerned.iter().filter(|it| it.sources.contains(FactSource::WorkTree));
+        let asking: BTreeSet<usize> =
+            at_trees.flat_map(|it| guards::matching_programs(it, &seen.call, values)).collect();
+        if !asking.is_empty() {
+            let CallFacts { call, around, .. } = seen;
+            let around = Rc::make_mut(around);
+            clean.ask(call, around, asking.into_iter());
+        }
     }
 
     /// The event without the session. Whether a user is present is looked for if `is_read`.
@@ -134,7 +180,7 @@ impl GuardEvaluation<'_> {
             disk: &GateDisk { world: self.context.world, around: &around },
         };
         let call = self.context.request.event.call(reading);
-        CallFacts { call, around }
+        CallFacts { call, around, allowed: Vec::new() }
     }
 
     fn around(&self) -> CallEnvironment {
@@ -217,7 +263,7 @@ impl GuardEvaluation<'_> {
         &self,
         guarded: &GuardsOutcome,
         seen: &CallFacts,
-        elsewhere: &BTreeSet<&str>,
+        elsewhere: &BTreeSet<String>,
         report: &mut Report,
     ) {
         let Request { event, now, dry_run, .. } = self.context.request;
@@ -237,7 +283,7 @@ impl GuardEvaluation<'_> {
         let said = guarded.verdicts.iter().map(|it| &it.id);
         called.unattended = !self.context.is_attended();
         called.supervised = self.context.is_supervised();
-        called.elsewhere = said.filter(|it| elsewhere.contains(it.as_str())).cloned().collect();
+        called.elsewhere = said.filter(|it| elsewhere.contains(*it)).cloned().collect();
         let entry = decision_log::guard_entry(*now, event, &report.around, guarded, called);
         let own = self.context.project.state.clone();
         if !log_decision(self.context.world, &own, entry) {

@@ -15,6 +15,7 @@ mod admission;
 mod allowances;
 mod approvals;
 mod calls;
+mod client_rules;
 mod context;
 mod context_usage;
 pub mod crash;
@@ -26,6 +27,7 @@ pub mod meter;
 mod on_disk;
 mod organization;
 mod output;
+mod permission;
 mod probes;
 mod project_view;
 mod reactions;
@@ -117,7 +119,7 @@ fn evaluate_project(
     let world = fenced.as_ref().map_or(world, |it| it as &dyn World);
     // The process ends with its answer: taking a policy apart would only delay it.
     let loaded = ManuallyDrop::new(LoadedPolicy::new(policy, Some(Rc::new(found))));
-    evaluate_admitted(world, request, &admitted, &loaded, report)
+    evaluate_admitted(world, request, &admitted, &loaded, organization, report)
 }
 
 /// Evaluates an event by a pack that is loaded already. The caller evaluates the rules of the organization.
@@ -132,7 +134,7 @@ pub fn evaluate_by(world: &dyn World, request: &Request<'_>, loaded: &LoadedPoli
         admitted.adjust(&mut policy, &request.event, &mut report);
         LoadedPolicy { policy, words: loaded.words.clone(), found: loaded.found.clone() }
     });
-    evaluate_admitted(world, request, &admitted, adjusted.as_ref().unwrap_or(loaded), report)
+    evaluate_admitted(world, request, &admitted, adjusted.as_ref().unwrap_or(loaded), None, report)
 }
 
 /// Evaluates an event by a valid pack, unless the pack has no rule for it.
@@ -141,6 +143,7 @@ fn evaluate_admitted(
     request: &Request<'_>,
     admitted: &Admitted,
     loaded: &LoadedPolicy,
+    organization: Option<&OrganizationLayer>,
     mut report: Report,
 ) -> Report {
     let nothing = nothing_to_judge(&loaded.policy, &request.event, &mut report);
@@ -148,6 +151,7 @@ fn evaluate_admitted(
         return output::report_off(world, &admitted.project, request, reason, report);
     }
     let context = GateContext::new(world, request, loaded, admitted);
+    let context = GateContext { organization, ..context };
     sharing::receive(&context, &mut report);
     let mut report = match nothing {
         None => StopEvaluation { context: &context }.evaluate(report),

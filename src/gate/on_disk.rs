@@ -55,7 +55,7 @@ pub(super) fn inspect_paths(world: &dyn World, call: &mut Call, around: &mut Cal
     let created = created.filter_map(|it| it.place.absolute.as_deref()).take(CALL_PATHS_MAX);
     let is_missing = |it: &&str| matches!(world.stat(Path::new(it)), Err(WorldError::NotFound));
     around.missing = created.filter(is_missing).map(str::to_owned).collect();
-    around.replaced = replaced_files(world, call, around);
+    around.replaced = replaced_files(world, call);
     let mut asked = Asked { world, known: BTreeMap::new() };
     let mut real = BTreeMap::new();
     for path in paths {
@@ -79,14 +79,12 @@ pub(super) fn inspect_paths(world: &dyn World, call: &mut Call, around: &mut Cal
     around.real = real;
 }
 
-/// Returns the existing files outside the project, and outside temporary directories, whose content a call replaces.
-fn replaced_files(world: &dyn World, call: &Call, around: &CallEnvironment) -> BTreeSet<String> {
+/// Returns the existing files whose content a call replaces.
+fn replaced_files(world: &dyn World, call: &Call) -> BTreeSet<String> {
     let written = call.files.iter().filter(|it| it.does == Access::Write && !it.keeps);
     let paths = written.filter_map(|it| it.place.absolute.as_ref()).take(CALL_PATHS_MAX);
-    let is_file = |it: &&String| {
-        around.is_outside(it)
-            && world.stat(Path::new(it)).is_ok_and(|found| found.kind == FileKind::File)
-    };
+    let is_file =
+        |it: &&String| world.stat(Path::new(it)).is_ok_and(|found| found.kind == FileKind::File);
     paths.filter(is_file).cloned().collect()
 }
 

@@ -8,6 +8,7 @@ use std::rc::Rc;
 use super::context::{GateContext, LoadedPolicy};
 use super::guards::GuardEvaluation;
 use super::output::{self, Report};
+use super::permission;
 use super::request::Request;
 use super::stop::StopEvaluation;
 use policyd_evaluation::combine::Decision;
@@ -91,6 +92,15 @@ impl OrganizationLayer {
             return Some(StopEvaluation { context: &context }.evaluate(report));
         }
         GuardEvaluation { context: &context }.guard(&mut report).then_some(report)
+    }
+
+    /// Returns why a guard of the organization would stop a call, or ask about it, before it happens.
+    pub(super) fn objection(&self, world: &dyn World, request: &Request<'_>) -> Option<String> {
+        let project = project::find(world, Some(&request.event));
+        let fenced = project::fenced(world, &project);
+        let world = fenced.as_ref().map_or(world, |it| it as &dyn World);
+        let context = self.context(world, request, &project);
+        permission::objection(&context, &mut Report::of(&request.event))
     }
 
     /// Blocks are counted in the user's own directory, which no variable of a project moves.

@@ -63,8 +63,8 @@ impl ScriptGuards<'_> {
         if !concerned.iter().any(|it| is_matched(&it)) {
             return;
         }
-        let mut facts =
-            CallFacts { call: script.call.clone(), around: Rc::clone(&self.seen.around) };
+        let (call, around) = (script.call.clone(), Rc::clone(&self.seen.around));
+        let mut facts = CallFacts { call, around, allowed: Vec::new() };
         if concerned.iter().any(|it| it.sources.has_some(FactSources::PATHS)) {
             let around = Rc::make_mut(&mut facts.around);
             on_disk::inspect_paths(self.context.world, &mut facts.call, around);

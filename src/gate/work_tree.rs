@@ -16,6 +16,9 @@ const ANSWER_BYTES_MAX: usize = 4096;
 /// The question. Files that git does not track do not count: commands that discard changes keep them.
 const QUESTION: [&str; 4] = ["status", "--porcelain", "--untracked-files=no", NO_SUBMODULE_TREES];
 
+/// The question for the branch. The answer is empty if none is checked out.
+const BRANCH: [&str; 2] = ["branch", "--show-current"];
+
 /// Asks git about the work trees of a project.
 pub(super) struct CleanTrees<'a> {
     pub(super) world: &'a dyn World,
@@ -23,6 +26,13 @@ pub(super) struct CleanTrees<'a> {
 }
 
 impl CleanTrees<'_> {
+    /// Adds to the environment of a call which branch is checked out in the project.
+    pub(super) fn ask_branch(&self, environment: &mut CallEnvironment) {
+        let git = Git::new(self.world, self.project, self.project, TIME_MAX, ANSWER_BYTES_MAX);
+        environment.branch =
+            git.ask(&BRANCH).map(|it| String::from_utf8_lossy(&it.stdout).trim().to_owned());
+    }
+
     /// Adds to the environment of a call which work trees are clean; `programs` are the positions of the
     /// programs in the call.
     pub(super) fn ask(

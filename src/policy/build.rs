@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use super::approval::ApprovalLevel;
 use super::builder::Builder;
 use super::considerations::{CheckerCache, Checkers};
 use super::context::{self, ContextFile};
@@ -225,7 +226,9 @@ pub(super) fn policy(name: String, built: Built) -> Policy {
     let ContextFile { rules: context, told_at: context_told_at } = built.context.into_owned();
     let block_headers = messages::block_headers(&built.messages);
     let lens = MatcherConfig { block_headers, ..vocabulary.lens };
-    let guarded = built.guards.iter().flat_map(|it| it.commands.iter());
+    // A program that only an approval names is not dangerous behind an unknown wrapper.
+    let guarded = built.guards.iter().filter(|it| it.level == ApprovalLevel::None);
+    let guarded = guarded.flat_map(|it| it.commands.iter());
     let listed = listed_names(&lens, &vocabulary.knowledge, guarded).into();
     let knowledge = ProgramDatabase { listed, ..vocabulary.knowledge };
     Policy {
@@ -250,6 +253,7 @@ pub(super) fn policy(name: String, built: Built) -> Policy {
         reacts_to: events(resilience.reactions.iter().map(|it| &it.on)),
         reactions: resilience.reactions.into(),
         signals: resilience.signals.into(),
+        approvals: ApprovalLevel::None,
         guarded: events(built.guards.iter().map(|it| &it.on)),
         guards: Guards { rules: built.guards.into(), knowledge: knowledge.into() }.into(),
         run: resilience.run.into(),

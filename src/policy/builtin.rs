@@ -51,6 +51,8 @@ pub const FILES: &[File] = files![
     "secrets"
     "git-discipline"
     "network-exfiltration"
+    "approve-read"
+    "approve-work"
     "run"
     "tables"
     "rationalizations"
@@ -64,6 +66,7 @@ pub const FILES: &[File] = files![
 /// Case files of the built-in pack and what they compare with, by their names in its folder `tests`.
 pub const CASES: &[(&str, &str)] = &[
     ("advice.yaml", include_str!("../../policies/tests/advice.yaml")),
+    ("approvals.yaml", include_str!("../../policies/tests/approvals.yaml")),
     ("ci.yaml", include_str!("../../policies/tests/ci.yaml")),
     ("context.yaml", include_str!("../../policies/tests/context.yaml")),
     ("dead_letter.yaml", include_str!("../../policies/tests/dead_letter.yaml")),

@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 use policyd_yaml::rows::{RowNames, Rows};
 use serde::{Deserialize, Serialize};
 
+use super::approval::ApprovalLevel;
 use super::builder::{Builder, place};
 use super::field_value::{FieldValue, Word, words};
 use super::fields::{DESCRIPTION, ENABLED, FORMERLY, ID, OVERRIDE, TEXTS};
@@ -69,6 +70,8 @@ pub struct Guard {
     pub effects: Option<CallEffects>,
     /// The files whose commands the guard looks at, if a call runs a file.
     pub in_scripts: GuardedScripts,
+    /// The guard applies only if the user approves calls up to this level.
+    pub level: ApprovalLevel,
     /// Whether the guard replaces secrets, so that it does not apply to a result without secrets.
     pub masks: bool,
     /// Conditions, effect, and texts.
@@ -257,16 +260,18 @@ impl Word for OnUnknown {
 }
 
 /// Sets of guards of the built-in pack. A manifest can disable each.
-pub const SETS: [&str; 5] = [
+pub const SETS: [&str; 7] = [
     "destructive-commands",
     "protected-paths",
     "secrets",
     "git-discipline",
     "network-exfiltration",
+    "approve-read",
+    "approve-work",
 ];
 
 /// Files that contain guards.
-pub const FILES: [&str; 6] = GUARD_FILES;
+pub const FILES: [&str; 8] = GUARD_FILES;
 
 /// Returns the set of a file: its name without directory and extension.
 #[must_use]
@@ -291,11 +296,15 @@ pub(super) struct GuardKeys {
     mode: Mode,
     on_error: OnUnknown,
     in_scripts: GuardedScripts,
+    level: ApprovalLevel,
     expires_millis: Option<i64>,
 }
 
 const UNATTENDED: Conversion<Option<GuardAction>> =
     Conversion::reading(|node, _| GuardAction::from_node(node).map(Some));
+
+const LEVEL: Conversion<ApprovalLevel> =
+    Conversion::reading(|node, _| ApprovalLevel::from_node(node));
 
 record! {
     /// An entry of a file of guards.
@@ -329,6 +338,9 @@ record! {
             "If a call runs a file: which files it looks into. `changed`, the default, is a file that git does not \
              have in this form; `all` also looks into committed files; `committed` looks into these alone, and not at the call. What is \
              unknown in a file passes.";
+        level: Kind::Choice(&["read", "work"]) => level by LEVEL,
+            "A guard that allows at `permission_request`: the level of `approvals` in the user's `config.yaml` from which \
+             on it applies. Without this key, it always applies.";
         expires: Kind::Date => expires_millis by EXPIRES, "From this day on it is not judged.";
         reason: Kind::Text, "Why it is an exception.";
         use ENABLED;
@@ -417,6 +429,7 @@ impl Builder<'_> {
             sources: FactSources::of_uses(&uses),
             effects,
             in_scripts: keys.in_scripts,
+            level: keys.level,
             masks: body.verb == GuardAction::Mask,
             body: body.into(),
         })

@@ -106,13 +106,15 @@ pub(super) struct Layers {
 }
 
 /// Files that contain guards. They are one list.
-pub const GUARD_FILES: [&str; 6] = [
+pub const GUARD_FILES: [&str; 8] = [
     "guards.yaml",
     "destructive-commands.yaml",
     "protected-paths.yaml",
     "secrets.yaml",
     "git-discipline.yaml",
     "network-exfiltration.yaml",
+    "approve-read.yaml",
+    "approve-work.yaml",
 ];
 
 /// Returns the name under which the list of a file is kept.

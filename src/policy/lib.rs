@@ -13,6 +13,7 @@
 //! assert!(loaded.policy.is_some());
 //! ```
 
+pub mod approval;
 pub mod breakers;
 mod build;
 mod builder;
@@ -51,6 +52,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use self::approval::ApprovalLevel;
 use self::context::ContextRules;
 use self::rationalizations::Rationalizations;
 pub use breakers::{LoadTier, Route};
@@ -136,6 +138,9 @@ pub struct Policy {
     pub reactions: Lazy<Vec<Reaction>>,
     /// Kinds of signals, triggers, and rules about drifts.
     pub signals: Lazy<Signals>,
+    /// Up to which level calls are approved in place of the user. Not stored: a pack cannot choose it.
+    #[serde(skip)]
+    pub approvals: ApprovalLevel,
     /// Events that have guards.
     pub guarded: Vec<EventKind>,
     /// Guards.

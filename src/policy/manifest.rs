@@ -179,6 +179,8 @@ const GUARD_SETS: &[Field] = &[
     set("secrets", "Secrets in files, prompts and commands."),
     set("git-discipline", "Main branches, skipped hooks, merges."),
     set("network-exfiltration", "Data that leaves, and code that comes in."),
+    set("approve-read", "Calls that only read, approved if the user chose it."),
+    set("approve-work", "The usual work in a project, approved if the user chose it."),
 ];
 
 /// Returns the key of a set of guards, which is enabled by default.

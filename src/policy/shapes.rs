@@ -49,6 +49,8 @@ pub const FILES: &[FileShape] = &[
     FileShape { file: "secrets.yaml", kind: GUARD.list },
     FileShape { file: "git-discipline.yaml", kind: GUARD.list },
     FileShape { file: "network-exfiltration.yaml", kind: GUARD.list },
+    FileShape { file: "approve-read.yaml", kind: GUARD.list },
+    FileShape { file: "approve-work.yaml", kind: GUARD.list },
     FileShape { file: "run.yaml", kind: RUN.map },
     FileShape { file: "tables.yaml", kind: TABLE.list },
     FileShape { file: "rationalizations.yaml", kind: RATIONALIZATIONS.map },

@@ -97,8 +97,15 @@ record! {
         folder_options: TEXTS => folder_options,
             "Its options whose value is the folder of the program.";
         kept: Kind::Bool => kept, "Whether guards look at it as a program, too: `ssh`.";
+        plain_options: TEXTS => plain_options by PLAIN,
+            "Its options with which it changes neither what the program does nor its rights, such as `-s` of `timeout`. \
+             Without this key, it may always change that.";
     }
 }
+
+/// A list that may be empty or absent.
+const PLAIN: Conversion<Option<Vec<String>>> =
+    Conversion::reading(|node, _| FieldValue::from_node(node).map(Some));
 
 /// Text without spaces around it.
 const TRIMMED: Conversion<String> =
@@ -224,6 +231,11 @@ record! {
             "Options that take a value, per program, or per program and subcommand (`git \
              commit`): `-m` takes the next word or what is glued to it, `-S*` only what is glued \
              to it.";
+        plain_variables: TEXTS => lens.plain_variables,
+            "Environment variables that do not change which files and programs a program uses: `NODE_ENV`, `PAGER=cat`. `*` \
+             matches any characters.";
+        tool_folders: GLOBS => lens.tool_folders,
+            "Programs that a project installs for itself, as globs of paths: `**/node_modules/.bin/*`.";
         read_tools: TEXTS => knowledge.read_tools, "Tools that read files.";
         file_effects: EFFECT.list => knowledge.effects by EFFECTS,
             "What programs do with the files they are given.";

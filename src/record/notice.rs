@@ -65,11 +65,13 @@ pub enum SwitchKind {
     Rule,
     /// A human answered what waited.
     Answer,
+    /// policyd answers other permission prompts than before.
+    Approvals,
 }
 
 impl NoticeKind {
     /// Every kind.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 19] = [
         Self::Switch(SwitchKind::Pause),
         Self::Switch(SwitchKind::Resume),
         Self::Switch(SwitchKind::Disable),
@@ -81,6 +83,7 @@ impl NoticeKind {
         Self::Switch(SwitchKind::Revoke),
         Self::Switch(SwitchKind::Rule),
         Self::Switch(SwitchKind::Answer),
+        Self::Switch(SwitchKind::Approvals),
         Self::RunEnd,
         Self::Escalation,
         Self::SignalRequest,
@@ -105,6 +108,7 @@ impl NoticeKind {
             Self::Switch(SwitchKind::Revoke) => "revoke",
             Self::Switch(SwitchKind::Rule) => "rule",
             Self::Switch(SwitchKind::Answer) => "answer",
+            Self::Switch(SwitchKind::Approvals) => "approvals",
             Self::RunEnd => "run_end",
             Self::Escalation => "escalation",
             Self::SignalRequest => "signal_request",

@@ -108,6 +108,12 @@ impl Entry {
         matches!(self.decision.as_str(), "block" | "ask" | "halt")
     }
 
+    /// Returns whether policyd answered a permission prompt in place of the user.
+    #[must_use]
+    pub fn approved_call(&self) -> bool {
+        self.decision == "allow" && self.event == EventKind::PermissionRequest.name()
+    }
+
     /// Returns whether a rule would have blocked or asked if it had been enforced.
     #[must_use]
     pub fn would_stop(&self) -> bool {

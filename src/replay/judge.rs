@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::Duration;
 
+use policyd_evaluation::combine::Decision;
 use policyd_evaluation::guards::{self, GuardsOutcome};
 use policyd_evaluation::situation::{EventContext, Matchers, exclude_scratch, is_scratch};
 use policyd_evaluation::{self as evaluation, Detail, EvaluationContext, StopOutcome};
@@ -154,7 +155,11 @@ impl<'p> Judge<'p> {
         }
         let knowledge = &*self.policy.guards.knowledge;
         let reading = AnalysisContext { lens: &*self.words.lens, knowledge, around, disk: &NoDisk };
-        let seen = Rc::new(CallFacts { call: call.event.call(reading), around: Rc::clone(around) });
+        let seen = Rc::new(CallFacts {
+            call: call.event.call(reading),
+            around: Rc::clone(around),
+            allowed: Vec::new(),
+        });
         let (policy, kind) = (self.policy, call.event.kind);
         let tool = call.event.tool_name.clone().unwrap_or_default();
         if self.meant.len() >= TOOLS_MAX {
@@ -184,6 +189,18 @@ impl<'p> Judge<'p> {
                 Detail::Findings,
             )
         })
+    }
+
+    /// Returns whether the permission prompt of a tool call would be answered at the level `work`.
+    pub fn approves(
+        &mut self,
+        call: &RecordedEvent<'_>,
+        around: &Rc<CallEnvironment>,
+        facts: &mut Facts,
+    ) -> bool {
+        let event = Event { kind: EventKind::PermissionRequest, ..call.event.clone() };
+        let prompt = RecordedEvent { event, ..*call };
+        self.guard(&prompt, around, facts).decision == Decision::Allow
     }
 
     /// Runs `ask` with the context of a recorded event.

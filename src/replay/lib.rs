@@ -30,6 +30,7 @@ pub use calls::subject;
 use judge::{Judge, RecordedEvent};
 use observed::{ObservedDecision, ObservedEvent, Observer};
 use policyd_base::id::SessionId;
+use policyd_evaluation::combine::Decision;
 use policyd_facts::Facts;
 use policyd_facts::call::CallEnvironment;
 use policyd_facts::event::{Event, EventKind};
@@ -349,6 +350,9 @@ impl<'a> TranscriptContext<'a> {
             now,
         };
         let guarded = panel.own.guard(&call, &around, facts);
+        if guarded.decision == Decision::None && panel.own.approves(&call, &around, facts) {
+            increase(&mut tally.approvable);
+        }
         let other = panel.other.as_mut().map(|pack| {
             let facts = other_facts.unwrap_or(facts);
             pack.guard(&call, &around, facts)

@@ -204,6 +204,8 @@ pub struct Tally {
     pub stopped: Count,
     /// Tool calls that the pack asks about.
     pub asked: Count,
+    /// Tool calls whose permission prompt policyd would answer at the level `work`.
+    pub approvable: u64,
     /// All guards, in the order of the pack.
     pub guards: Vec<RuleTally>,
     /// Comparison with another pack.
@@ -235,6 +237,7 @@ impl Tally {
             releases: BTreeMap::new(),
             rules: rules.collect(),
             guarded: 0,
+            approvable: 0,
             stopped: Count::default(),
             asked: Count::default(),
             guards: guards.collect(),
@@ -347,6 +350,7 @@ impl Tally {
             (&mut self.tool_calls, other.tool_calls),
             (&mut self.warnings, other.warnings),
             (&mut self.guarded, other.guarded),
+            (&mut self.approvable, other.approvable),
         ] {
             *own = own.saturating_add(more);
         }

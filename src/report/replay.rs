@@ -71,6 +71,7 @@ pub fn to_json(tally: &Tally, scope: ReplayScope<'_>) -> Value {
         "guarded": tally.guarded,
         "stopped": count_json(&tally.stopped),
         "asked": count_json(&tally.asked),
+        "approvable": tally.approvable,
         "guards": guards.map(guard_json).collect::<Vec<_>>(),
         "comparison": tally.comparison.as_ref().map(|it| comparison_json(it, scope)),
     })
@@ -217,6 +218,13 @@ fn judged(text: &mut String, tally: &Tally, scope: ReplayScope<'_>, screen: Scre
             grouped(tally.asked.times, ','),
         ),
     );
+    if tally.approvable > 0 {
+        let calls = grouped(tally.approvable, ',');
+        line(
+            text,
+            &format!("  could run without a question: {calls} (policyd install --approve work)"),
+        );
+    }
     line(
         text,
         &format!(

@@ -38,6 +38,26 @@ pub struct Wrapper {
     /// Whether the wrapper itself also counts as a program, because it has effects of its own:
     /// `ssh`.
     pub kept: bool,
+    /// Options with which it changes neither what the wrapped program does nor its rights. `None`: it may always change
+    /// that.
+    pub plain_options: Option<Vec<String>>,
+}
+
+impl Wrapper {
+    /// Returns whether words start with this wrapper, and none of their options changes what the wrapped program does.
+    #[must_use]
+    pub fn is_plain(&self, words: &[&str]) -> bool {
+        let Some(plain) = &self.plain_options else { return false };
+        let own: Vec<&str> = self.command.split_whitespace().collect();
+        let is_listed = |word: &str| {
+            let (option, _) = word.split_once('=').unwrap_or((word, ""));
+            let glued =
+                |it: &String| it.len() == 2 && !it.ends_with('-') && word.starts_with(it.as_str());
+            word == "--" || plain.iter().any(|it| it == option || glued(it))
+        };
+        let rest = words.get(own.len()..).unwrap_or_default();
+        words.starts_with(&own) && rest.iter().all(|it| !it.starts_with('-') || is_listed(it))
+    }
 }
 
 /// Options of a program that take a value from the next argument.

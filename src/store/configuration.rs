@@ -13,6 +13,7 @@ use super::pack_rules::{self, PackRules};
 use super::shared::settings::{STORE_KEYS, SharedStoreSettings};
 use super::user;
 use policyd_base::limits::POLICY_FILE_BYTES_MAX;
+use policyd_policy::approval::ApprovalLevel;
 use policyd_policy::field_value::{FieldValue, words};
 use policyd_policy::{EnforcementMode, OnError, Policy};
 use policyd_world::{World, WorldError};
@@ -33,6 +34,7 @@ pub const ORGANIZATION_KEYS: &[Field] = &[
     ),
     field("allow_disable", Kind::Bool, "Whether users and projects can disable or pause policyd.")
         .with_default(|| Some(Pins::default().allow_disable.into())),
+    APPROVALS,
     field("allow_exceptions", Kind::Bool, "Whether `policyd allow` lets a rule or a call pass.")
         .with_default(|| Some(Pins::default().allow_exceptions.into())),
     field(
@@ -47,6 +49,15 @@ pub const ORGANIZATION_KEYS: &[Field] = &[
     CHANNELS,
     REPORTS,
 ];
+
+/// Which permission prompts policyd answers, in both files.
+const APPROVALS: Field = field(
+    "approvals",
+    words::<ApprovalLevel>(),
+    "Which permission prompts policyd answers in place of the user: `read` for calls that only read, `work` also for the \
+     usual work in the project. If the organization and the user set it, the lower level counts.",
+)
+.with_default(|| Some(ApprovalLevel::None.as_str().into()));
 
 /// The shared store, in both files.
 const STORE: Field = field(
@@ -84,7 +95,7 @@ const TRUST_KEYS: &[Field] = &[field(
 )];
 
 /// Keys of the user's file.
-pub const USER_KEYS: &[Field] = &[STORE, PACKS, CHANNELS, REPORTS];
+pub const USER_KEYS: &[Field] = &[APPROVALS, STORE, PACKS, CHANNELS, REPORTS];
 
 /// Whose file it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -234,6 +245,11 @@ impl Configurations {
         self.user.get_or_init(|| Configuration::load(world, ConfigurationOwner::User))
     }
 
+    /// Returns which permission prompts policyd answers.
+    pub fn approvals(&self, world: &dyn World) -> ApprovalLevel {
+        ApprovalLevel::chosen(self.organization.approvals, self.user(world).approvals)
+    }
+
     /// Returns the shared store of the organization, else that of the user, valid or not.
     pub fn shared_store(&self, world: &dyn World) -> Option<&SharedStoreSettings> {
         self.organization.store.as_ref().or_else(|| self.user(world).store.as_ref())
@@ -245,6 +261,8 @@ impl Configurations {
 pub struct Configuration {
     /// Decisions of the organization; those of a user's file do not count.
     pub pins: Pins,
+    /// Which permission prompts policyd answers. `None`: the file does not say it.
+    pub approvals: Option<ApprovalLevel>,
     /// Server that several hosts share.
     pub store: Option<SharedStoreSettings>,
     /// Rules about remote packs.
@@ -296,7 +314,8 @@ impl Configuration {
         let invalid = findings.into_iter().map(|it| ConfigurationProblem::Invalid(Box::new(it)));
         let problems = invalid.chain(ignored.into_iter().map(Into::into)).collect();
         let store = node.get("store").and_then(SharedStoreSettings::from_node);
-        Self { pins, store, packs, alerts, hides_pack_rules, problems }
+        let approvals = node.get("approvals").and_then(ApprovalLevel::from_node);
+        Self { pins, approvals, store, packs, alerts, hides_pack_rules, problems }
     }
 }
 

@@ -92,7 +92,7 @@ fn view(context: Context) -> FactView {
         signals: Some(waiting),
     };
     FactView {
-        call: Some(Rc::new(CallFacts { call, around })),
+        call: Some(Rc::new(CallFacts { call, around, allowed: Vec::new() })),
         program: Some(MatchedProgram::default()),
         session_type: "DEVELOPMENT".to_owned(),
         readings: Rc::new(Readings {

@@ -165,6 +165,10 @@ impl<'a> Machine<'a> {
             let config = format!("[remote \"origin\"]\n\turl = {remote}\n");
             world.put(format!("{PROJECT}/.git/config"), config);
         }
+        if let Some(level) = &given.approvals {
+            world
+                .put(format!("{USER_CONFIG}/policyd/config.yaml"), format!("approvals: {level}\n"));
+        }
         given.tree_clean.into_iter().for_each(|it| script_tree(world, it));
         if let Some(watched) = given.interactive {
             world.set_env("CLAUDE_CODE_SESSION_ATTENDED", if watched { "1" } else { "0" });
@@ -179,7 +183,10 @@ impl<'a> Machine<'a> {
             Some(false) => world.refuse_nothing(),
             None => {}
         }
-        given.branch.iter().for_each(|it| self.recorder.set_branch(it));
+        if let Some(branch) = &given.branch {
+            self.recorder.set_branch(branch);
+            script_git(world, "branch", format!("{branch}\n").into_bytes());
+        }
         for (id, answers) in &given.probes {
             self.script(id, answers);
         }
@@ -367,11 +374,15 @@ fn classes(matchers: &CompiledMatchers, event: &Event) -> Value {
 
 /// What git answers about the work tree from here on.
 fn script_tree(world: &FakeWorld, clean: bool) {
-    let stdout = if clean { Vec::new() } else { b" M src/lib.rs\n".to_vec() };
+    script_git(world, "status", if clean { Vec::new() } else { b" M src/lib.rs\n".to_vec() });
+}
+
+/// Sets what git answers to a question.
+fn script_git(world: &FakeWorld, question: &str, stdout: Vec<u8>) {
     let output = CommandOutput { code: Some(0), stdout, stderr: Vec::new(), truncated: false };
     // The repository's configuration defines no filter.
     let none = CommandOutput { code: Some(1), ..CommandOutput::default() };
-    for (question, output) in [("config", none), ("status", output)] {
+    for (question, output) in [("config", none), (question, output)] {
         let start = [&NEUTRAL[..], &[question]].concat();
         world.unscript(&start);
         world.script(&start, Ok(output), Duration::ZERO);

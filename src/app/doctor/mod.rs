@@ -17,11 +17,12 @@ use crate::tasks::{StoreLocation, Stores};
 use crate::workspace::gate_status::GateStatus;
 use crate::workspace::project::Project;
 use check::{CheckHealth, DoctorCheck, try_to_write};
+use policyd_policy::approval::ApprovalLevel;
 use policyd_policy::pack_list::PackList;
 use policyd_policy::remote::RemotePack;
 use policyd_store::administrator;
 use policyd_store::breakers::BreakerStore;
-use policyd_store::configuration::{Configuration, ConfigurationOwner};
+use policyd_store::configuration::{Configuration, ConfigurationOwner, Configurations};
 use policyd_store::document::DocumentError;
 use policyd_store::file::Durability;
 use policyd_store::pack_cache::PackCache;
@@ -106,12 +107,18 @@ fn switches(world: &dyn World, project: &Project) -> Vec<DoctorCheck> {
     let observes = status.enforcement.text(manifest);
     let observes =
         observes.iter().map(|it| DoctorCheck::new("switch", CheckHealth::Look, it.as_str()));
+    let level = Configurations::load(world).approvals(world);
+    let approves = (level != ApprovalLevel::None).then(|| {
+        let text = format!("permission prompts are answered up to the level `{}`", level.as_str());
+        DoctorCheck::good("approvals", text)
+    });
     let pauses =
         status.pauses.iter().map(|it| DoctorCheck::new("switch", CheckHealth::Look, it.text(now)));
     let mut checks: Vec<DoctorCheck> = off.chain(problems).chain(observes).chain(pauses).collect();
     if checks.is_empty() {
         checks.push(DoctorCheck::good("switch", "policyd enforces its rules"));
     }
+    checks.extend(approves);
     checks
 }
 

@@ -21,6 +21,7 @@ use policyd_fact_table::source::FactSources;
 use policyd_facts::call::{AnalysisContext, NoDisk};
 use policyd_facts::compiled::CompiledMatchers;
 use policyd_policy::Policy;
+use policyd_policy::approval::ApprovalLevel;
 use policyd_record::decision_log::Entry;
 use policyd_record::pack_layer::PackLayer;
 use policyd_report::explanation::Explanation;
@@ -176,7 +177,7 @@ fn decided_by(
 
 /// Judges a tool call again. Guards that looked at more than the call are left out.
 fn guard_again(
-    policy: Policy,
+    mut policy: Policy,
     entry: &Entry,
     called: &LoggedEvent,
     lost: &mut Vec<String>,
@@ -192,7 +193,8 @@ fn guard_again(
     let reading =
         AnalysisContext { lens: &*words.lens, knowledge, around: &called.around, disk: &NoDisk };
     let call = event.call(reading);
-    let seen = Rc::new(CallFacts { call, around: Rc::new(called.around.clone()) });
+    let seen =
+        Rc::new(CallFacts { call, around: Rc::new(called.around.clone()), allowed: Vec::new() });
     let situation =
         EventContext::alone(event.clone(), called.around.project.clone().into(), whose.at);
     let situation = EventContext {
@@ -203,6 +205,8 @@ fn guard_again(
     let view = FactView { call: Some(Rc::clone(&seen)), ..situation.view(&policy, &words) };
     let context = Rc::clone(&view.context);
     let mut evaluator = Evaluator::new(Rc::new(view));
+    // Which approvals the user had chosen is not logged: the decision says what counted.
+    policy.approvals = ApprovalLevel::Work;
     let concerned = guards::applicable_guards(&policy, &event, whose.at).filter(|it| {
         !it.sources.has_some(FactSources::TRANSCRIPT) && !it.sources.has_some(FactSources::STORES)
     });

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use policyd_policy::approval::ApprovalLevel;
+
 #[derive(Debug, clap::Args)]
 pub(crate) struct TrustArguments {
     /// Pack directory, or directory that contains `.policyd/policies`; default: the project
@@ -59,9 +61,33 @@ pub(crate) struct InstallArguments {
     /// Observe: evaluate and log every rule, and block nothing until `policyd enforce`
     #[arg(long)]
     pub(crate) observe: bool,
+    /// Permission prompts that policyd answers in place of you: of calls that only read, or also of the usual work
+    #[arg(long, value_enum, value_name = "LEVEL")]
+    pub(crate) approve: Option<Approve>,
     /// Write a Claude Code plugin to this directory instead
     #[arg(long, value_name = "DIR", conflicts_with_all = ["harness", "scope"])]
     pub(crate) plugin: Option<PathBuf>,
+}
+
+/// Which permission prompts policyd answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Approve {
+    /// None
+    None,
+    /// Of calls that only read in the project, or ask a service
+    Read,
+    /// Also of tests, builds, formatters, writes in the project, and commits on your branch
+    Work,
+}
+
+impl From<Approve> for ApprovalLevel {
+    fn from(approve: Approve) -> Self {
+        match approve {
+            Approve::None => Self::None,
+            Approve::Read => Self::Read,
+            Approve::Work => Self::Work,
+        }
+    }
 }
 
 /// What a client does if a hook cannot start, times out or crashes.

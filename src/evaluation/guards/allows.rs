@@ -3,9 +3,12 @@
 use std::collections::BTreeSet;
 
 use super::{GuardOutput, GuardVerdict, GuardsOutcome, SilentGuard};
+use policyd_fact_table::call_facts::CallFacts;
 use policyd_fact_table::program_facts::line;
-use policyd_facts::call::{Call, Invocation};
+use policyd_facts::call::{Invocation, PathMatchers, ShellText};
 use policyd_facts::event::Event;
+use policyd_facts::glob::word_matches;
+use policyd_facts::lens::MatcherConfig;
 use policyd_policy::Mode;
 use policyd_policy::guards::{GuardAction, GuardBody};
 
@@ -26,20 +29,40 @@ impl Allows {
 
     /// Applies the allows if every program of the line is allowed. An allow skips the client's own
     /// permission prompt, so it must cover the whole line.
-    pub(super) fn take_effect(self, guarded: &mut GuardsOutcome, call: &Call, event: &Event) {
-        let mut programs = call.programs.iter().enumerate();
+    pub(super) fn take_effect(
+        mut self,
+        guarded: &mut GuardsOutcome,
+        seen: &CallFacts,
+        lens: &MatcherConfig,
+        event: &Event,
+    ) {
+        let call = &seen.call;
+        let is_free = |at: &usize| {
+            call.programs.get(*at).is_some_and(|it| withheld(it, seen, lens).is_none())
+        };
+        self.programs.extend(seen.allowed.iter().copied().filter(is_free));
+        // A guard that allows a program knows its arguments.
+        let is_known = |it: &Invocation| {
+            let mut allowed = self.programs.iter().filter_map(|at| call.programs.get(*at));
+            it.guessed && allowed.any(|by| it.wrappers.last() == Some(&by.name))
+        };
+        let mut programs = call.programs.iter().enumerate().filter(|(_, it)| !is_known(it));
         let other = programs.find(|(at, _)| !self.programs.contains(at)).map(|(_, it)| it);
         let unread =
             || Some(format!("the command line was not understood: {}", call.unread.first()?));
+        let is_plain = |name: &str, value: &ShellText| {
+            let known = value.all().map(|it| format!("{name}={it}"));
+            let fits = |it: &String| {
+                word_matches(it, name) || known.as_ref().is_some_and(|known| it == known)
+            };
+            lens.plain_variables.iter().any(fits)
+        };
         let set = || {
-            let name = call.variables.keys().next()?;
+            let (name, _) = call.variables.iter().find(|it| !is_plain(it.0, it.1))?;
             Some(format!("the line sets `{name}`, which its programs may heed"))
         };
-        let more = |it: &Invocation| {
-            withheld(it).unwrap_or_else(|| {
-                format!("no guard allows `{}`, which the same line runs", line(it))
-            })
-        };
+        let more =
+            |it: &Invocation| format!("no guard allows `{}`, which the same line runs", line(it));
         let why = unread().or_else(|| other.map(more)).or_else(set);
         for GuardOutput { verdict, updated_input } in self.outputs {
             match &why {
@@ -60,13 +83,32 @@ pub(super) fn is_allow(mode: Mode, body: &GuardBody) -> bool {
 
 /// Returns why no guard can allow a program by its name: another program starts it and can change
 /// its effect or its privileges (`sudo`, `env`), or it is called by a path.
-pub(super) fn withheld(program: &Invocation) -> Option<String> {
-    let called = &program.called.text;
-    match program.wrappers.first() {
-        Some(wrapper) => Some(format!("`{wrapper}` starts `{}`", line(program))),
-        None if called.contains(['/', '\\']) => {
-            Some(format!("`{called}` is called by its path, and may be any program"))
-        }
-        None => None,
+pub(super) fn withheld(
+    program: &Invocation,
+    seen: &CallFacts,
+    lens: &MatcherConfig,
+) -> Option<String> {
+    let is_plain = |it: &&String| seen.call.wrappers.get(*it) == Some(&true);
+    if let Some(wrapper) = program.wrappers.iter().find(|it| !is_plain(it)) {
+        return Some(format!("`{wrapper}` starts `{}`", line(program)));
     }
+    let called = &program.called.text;
+    let by_path = called.contains(['/', '\\']) && !is_installed(program, seen, lens);
+    by_path.then(|| format!("`{called}` is called by its path, and may be any program"))
+}
+
+/// Directories of programs that only an administrator changes.
+const SYSTEM_FOLDERS: [&str; 4] = ["/bin/", "/usr/bin/", "/usr/local/bin/", "/opt/homebrew/bin/"];
+
+/// Returns whether a path is that of an installed program: one of the system, or one of the project's own tools.
+fn is_installed(program: &Invocation, seen: &CallFacts, lens: &MatcherConfig) -> bool {
+    let Some(called) = program.called.all() else { return false };
+    let of_system = SYSTEM_FOLDERS.iter().filter_map(|it| called.strip_prefix(it));
+    if of_system.into_iter().any(|it| it == program.name) {
+        return true;
+    }
+    let place = seen.around.place(&program.called, program.folder.as_deref());
+    let tools = || PathMatchers::new(lens.tool_folders.iter().map(String::as_str));
+    place.real(&seen.around).is_some_and(|it| seen.around.in_project(it))
+        && tools().fit(&place, &seen.around)
 }

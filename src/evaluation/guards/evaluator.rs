@@ -128,7 +128,9 @@ impl GuardEvaluator<'_> {
                 Ok(true) if !dark && allows::is_allow(self.guard.mode, body) => {
                     let first = || (self.fired(body, &line(program)), Vec::new());
                     let (_, programs) = allowed.get_or_insert_with(first);
-                    programs.extend(allows::withheld(program).is_none().then_some(at));
+                    let lens = self.context.lens.lens();
+                    let is_free = allows::withheld(program, &seen, lens).is_none();
+                    programs.extend(is_free.then_some(at));
                 }
                 Ok(true) if !dark => return self.fires(body, &line(program)),
                 Ok(true) => {

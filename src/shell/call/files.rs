@@ -146,6 +146,13 @@ pub struct FileEffect {
     pub unpacks: bool,
 }
 
+impl FileEffect {
+    /// Returns whether the row says which operands are files.
+    fn selects_operands(&self) -> bool {
+        [self.read, self.write, self.delete].iter().any(|it| *it != OperandSelector::None)
+    }
+}
+
 /// A call in code that starts a program or accesses a file.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CodeCall {
@@ -336,6 +343,12 @@ pub(super) fn parse_patch(text: &str) -> (Vec<(Access, &str)>, Option<String>) {
 const NOWHERE: [&str; 6] =
     ["/dev/null", "/dev/stdout", "/dev/stderr", "/dev/stdin", "/dev/tty", "/dev/zero"];
 
+/// Returns whether what is written to a file is not stored.
+#[must_use]
+pub fn is_nowhere(path: &str) -> bool {
+    NOWHERE.contains(&path)
+}
+
 /// Maximum number of copied files that are followed into the target directory.
 const SOURCES_MAX: usize = 64;
 
@@ -399,6 +412,9 @@ impl Scanner<'_> {
         });
         let rows: Vec<&FileEffect> = rows.collect();
         rows.iter().for_each(|it| self.record_trees(it, &program, scope));
+        if let Some(own) = self.call.programs.get_mut(at) {
+            own.described = rows.iter().any(|it| it.selects_operands());
+        }
         let mut touched: Vec<(Access, ShellText)> =
             rows.into_iter().flat_map(|it| files_of_row(it, &program, values)).collect();
         if program.name == "find" && program.has("-delete", values) {

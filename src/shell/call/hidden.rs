@@ -178,7 +178,9 @@ impl Scanner<'_> {
             words.remove(1);
         }
         if words.len() > 1 {
+            let before = self.call.programs.len();
             self.run_hidden(words, program, scope, input);
+            self.call.programs.iter_mut().skip(before).for_each(|it| it.guessed = true);
         }
     }
 

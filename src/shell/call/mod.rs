@@ -26,7 +26,7 @@ mod trees;
 mod words;
 mod wrappers;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use serde_json::Value as Json;
@@ -36,7 +36,7 @@ pub use disk::{CallDisk, NoDisk};
 pub use effects::CallEffects;
 pub use files::{
     Access, CodeCall, FileAccess, FileEffect, Interpreter, OperandSelector, PatchFile,
-    ProgramDatabase, ShellValue,
+    ProgramDatabase, ShellValue, is_nowhere,
 };
 pub use paths::{CallEnvironment, LinkTarget, PathMatchers, ResolvedPath, normal};
 pub use scripts::Script;
@@ -54,8 +54,12 @@ pub struct Call {
     pub command: String,
     /// Programs that the call starts, in order, without wrappers and shells.
     pub programs: Vec<Invocation>,
+    /// Wrappers of the programs, by name. A wrapper is plain if it changes neither what a program does nor its rights.
+    pub wrappers: BTreeMap<String, bool>,
     /// Variables that the call sets for its programs, by name.
     pub variables: BTreeMap<String, ShellText>,
+    /// Names of all variables that the call assigns, also those of the shell alone.
+    pub assigned: BTreeSet<String>,
     /// Files that the call accesses.
     pub files: Vec<FileAccess>,
     /// Directory trees that the call writes. Which files they contain is not part of the call.
@@ -106,6 +110,10 @@ pub struct Invocation {
     pub code: String,
     /// Whether it runs unknown code.
     pub runs_unknown: bool,
+    /// Whether it is only supposed to run, because an argument of another program has its name.
+    pub guessed: bool,
+    /// Whether the vocabulary says which of its operands are files. Other operands are texts then.
+    pub described: bool,
     /// Removed wrappers, outermost first: `sudo`, `xargs`.
     pub wrappers: Vec<String>,
     /// Targets of the symbolic links that the line created before, by absolute path.

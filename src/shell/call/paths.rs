@@ -37,7 +37,7 @@ pub struct CallEnvironment {
     /// Directories that a call may create and that do not exist.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     pub missing: BTreeSet<String>,
-    /// Existing files outside the project whose content a call replaces.
+    /// Existing files whose content a call replaces.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     pub replaced: BTreeSet<String>,
     /// Whether the file system ignores case.
@@ -46,6 +46,9 @@ pub struct CallEnvironment {
     /// Whether git reports a work tree without changes, by directory.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub clean_trees: BTreeMap<String, bool>,
+    /// Branch that is checked out in the project. Empty without one, `None` if it is not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub branch: Option<String>,
 }
 
 /// The target of a path that contains symbolic links.

@@ -457,6 +457,20 @@ impl Invocation {
         given
     }
 
+    /// Returns whether the program has no other options than these. Each letter of a bundle is an option, and a number
+    /// (`-20`) is none.
+    pub fn has_only(&self, allowed: &[String], values: &Rows<ValueOptions>) -> bool {
+        let is_listed = |name: &str| allowed.iter().any(|it| it == name);
+        self.split_arguments(values).into_iter().all(|arg| {
+            let ProgramArgument::Option(word) = arg else { return true };
+            let (name, _) = split_option(word);
+            let letters = word.strip_prefix('-').filter(|it| !it.starts_with('-'));
+            let each =
+                |it: &str| it.chars().all(|c| c.is_ascii_digit() || is_listed(&format!("-{c}")));
+            is_listed(name) || letters.is_some_and(each)
+        })
+    }
+
     /// Returns the values of an option: `-o file`, `-ofile`, `--output file`, `--output=file`.
     pub fn values<'a>(&'a self, option: &'a str) -> impl Iterator<Item = ShellText> + 'a {
         let words = self.args.iter().enumerate();

@@ -266,6 +266,7 @@ impl Scanner<'_> {
         }
         let name = name.map(|it| node_text(it, source)).unwrap_or_default();
         let name = name.split('[').next().unwrap_or(name).to_owned();
+        self.call.assigned.insert(name.clone());
         let adds = child_of_kind(node, "+=").is_some();
         let mut values = match node.child_by_field_name("value") {
             Some(list) if list.kind() == "array" => {
@@ -343,6 +344,16 @@ impl Scanner<'_> {
                 let text = node_text(*it, source);
                 text.starts_with('-') && text.contains('x')
             });
+        let is_option = |it: &str, letter: char| it.starts_with('-') && it.contains(letter);
+        let words: Vec<&str> = children.iter().map(|it| node_text(*it, source)).collect();
+        // Without names, a declaration prints all variables.
+        if !is_local && words.is_empty() || words.iter().any(|it| is_option(it, 'p')) {
+            let words: Vec<ShellText> =
+                std::iter::once(keyword.as_str()).chain(words).map(ShellText::known).collect();
+            let program =
+                self.build_invocation(&words, scope, &StandardInput::default(), Vec::new());
+            self.add_program(program);
+        }
         // A shell evaluates all words of a declaration before it sets the first variable.
         let mut set = Vec::new();
         let mut end = node.start_byte();
@@ -511,6 +522,9 @@ impl Scanner<'_> {
         // With a colon, an empty value counts as unset.
         let colon = rest.starts_with(':');
         let has_value = set.as_ref().is_some_and(|it| !(it.is_empty() || colon && all_empty(it)));
+        if rest == "@P" {
+            self.call.mark_not_understood("`@P` expands a value as a prompt, which runs commands");
+        }
         match rest.strip_prefix(':').unwrap_or(rest).chars().next().unwrap_or(' ') {
             operator @ ('-' | '=' | '?') if !has_value => {
                 let from = out.len();

@@ -191,7 +191,22 @@ impl Scanner<'_> {
             let own = self.build_invocation(taken, scope, input, wrappers.clone());
             self.add_program(own);
         }
-        wrappers.extend(taken.first().map(|it| base_name(&it.text).to_owned()));
+        if let Some(name) = taken.first().map(|it| base_name(&it.text).to_owned()) {
+            let is_plain = self.is_plain(&name, taken);
+            self.call
+                .wrappers
+                .entry(name.clone())
+                .and_modify(|it| *it &= is_plain)
+                .or_insert(is_plain);
+            wrappers.push(name);
+        }
+    }
+
+    /// Returns whether a wrapper changes neither what its program does nor its rights.
+    fn is_plain(&self, name: &str, taken: &[ShellText]) -> bool {
+        let words: Option<Vec<&str>> = taken.iter().map(ShellText::all).collect();
+        let mut rows = self.context.lens.wrappers().named(name);
+        is_keyword(name) || words.is_some_and(|words| rows.any(|it| it.is_plain(&words)))
     }
 
     /// Runs the command that is left after a wrapper was removed.
@@ -572,6 +587,7 @@ impl Scanner<'_> {
         let mark = action.iter().all(|it| !it.text.contains("{}")).then(|| ShellText::known("{}"));
         let action: Vec<ShellText> = action.iter().cloned().chain(mark).collect();
         let named = |root| names.iter().filter_map(move |it| file_below(root, it));
+        self.call.wrappers.entry("find".to_owned()).or_insert(true);
         let files = roots.iter().flat_map(|root| std::iter::once(root.below()).chain(named(root)));
         for file in files.collect::<Vec<_>>() {
             if !self.spend_steps(file.text.len()) {

@@ -1,6 +1,7 @@
 //! The whole program on simulated machines: cases, decisions, effects, hostile input.
 
 mod allow;
+mod approvals;
 mod audit_log;
 mod breakers;
 mod cases;

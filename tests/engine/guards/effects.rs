@@ -43,7 +43,8 @@ fn what_is_not_asked_would_be_silent() {
         let call = event.call(reading);
         assert_eq!(call.effects(), effects, "{line}");
         let situation = EventContext::alone(event, "/work".into(), Timestamp::from_millis(0));
-        let call = Rc::new(CallFacts { call, around: Rc::new(around.clone()) });
+        let call =
+            Rc::new(CallFacts { call, around: Rc::new(around.clone()), allowed: Vec::new() });
         let view = FactView { call: Some(call), ..situation.view(&policy, &words) };
         let mut evaluator = Evaluator::new(Rc::new(view));
         for guard in policy.guards.rules.iter().filter(|it| it.commands.is_empty()) {

@@ -1,0 +1,316 @@
+//! The permission rules that the user gave to the client itself: calls that it runs without a question, and calls that it
+//! asks about. policyd reads them and never writes them.
+//!
+//! A rule that allows counts only from the user's own settings, because a repository can contain the others. A rule that
+//! asks counts from all of them. If a file cannot be read, nothing is approved.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::Value as Json;
+
+use super::context::GateContext;
+use policyd_base::limits::POLICY_FILE_BYTES_MAX;
+use policyd_fact_table::call_facts::CallFacts;
+use policyd_fact_table::program_facts::line;
+use policyd_facts::call::{Access, Invocation, PathMatchers, ResolvedPath};
+use policyd_facts::glob::word_matches;
+use policyd_harness::{claude_code, codex};
+use policyd_world::{World, WorldError};
+
+/// Managed settings of Claude Code on Linux.
+const MANAGED: &str = "/etc/claude-code/managed-settings.json";
+/// Most files of rules that are read.
+const RULE_FILES_MAX: usize = 16;
+
+/// The rule of the client that wants a question.
+pub(super) struct ClientRuleMatch(pub(super) String);
+
+/// One rule as its file has it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum ClientRule {
+    /// A tool of Claude Code, and what it is called with: `Bash(npm test:*)`.
+    Tool { tool: String, of: Option<String> },
+    /// The first words of a command, each with its alternatives, as Codex has them.
+    Prefix(Vec<Vec<String>>),
+}
+
+/// The rules of one client.
+#[derive(Debug, Default)]
+pub(super) struct ClientRules {
+    allows: Vec<ClientRule>,
+    asks: Vec<ClientRule>,
+    /// A file that could not be read.
+    unread: Option<PathBuf>,
+}
+
+impl ClientRules {
+    /// Loads the rules of the client that reports the event. A client without known rules has none.
+    pub(super) fn load(context: &GateContext<'_>) -> Self {
+        let mut rules = Self::default();
+        let world = context.world;
+        let home = world.env("HOME").map(PathBuf::from);
+        let own = |variable: &str, folder: &str| {
+            world.env(variable).map(PathBuf::from).or_else(|| Some(home.as_ref()?.join(folder)))
+        };
+        match context.request.caller.harness.name {
+            name if name == claude_code::HARNESS.name => {
+                let user = own("CLAUDE_CONFIG_DIR", ".claude").map(|it| it.join("settings.json"));
+                user.iter().for_each(|it| rules.read_settings(world, it, true));
+                let project = context.project.root.join(".claude");
+                let others = ["settings.json", "settings.local.json"].map(|it| project.join(it));
+                let others = others.into_iter().chain([PathBuf::from(MANAGED)]);
+                others.for_each(|it| rules.read_settings(world, &it, false));
+            }
+            name if name == codex::HARNESS.name => {
+                let folder = own("CODEX_HOME", ".codex").map(|it| it.join("rules"));
+                folder.iter().for_each(|it| rules.read_folder(world, it));
+            }
+            _ => {}
+        }
+        rules
+    }
+
+    /// Returns the indexes of the programs of a call that the user's own settings let run.
+    pub(super) fn allowed_programs(&self, seen: &CallFacts) -> Vec<usize> {
+        let runs = |it: &Invocation| {
+            it.writes.is_empty() && self.allows.iter().any(|rule| rule.allows_program(it))
+        };
+        let programs = seen.call.programs.iter().enumerate();
+        programs.filter(|(_, it)| runs(it)).map(|(at, _)| at).collect()
+    }
+
+    /// Returns the rule by which the client asks about a call.
+    pub(super) fn objection(
+        &self,
+        seen: &CallFacts,
+        context: &GateContext<'_>,
+    ) -> Option<ClientRuleMatch> {
+        if let Some(path) = &self.unread {
+            return Some(ClientRuleMatch(format!("{} cannot be read", path.display())));
+        }
+        let tool = context.request.event.tool_name.as_deref().unwrap_or_default();
+        let found = self.asks.iter().find(|it| it.concerns(tool, seen));
+        found.map(|it| ClientRuleMatch(it.text()))
+    }
+
+    /// Reads the permissions in a file of settings.
+    fn read_settings(&mut self, world: &dyn World, path: &Path, is_own: bool) {
+        let Some(text) = self.read(world, path) else { return };
+        let Ok(settings) = serde_json::from_str::<Json>(&text) else {
+            self.unread = Some(path.to_path_buf());
+            return;
+        };
+        let rules = |key: &str| -> Vec<ClientRule> {
+            let list = settings.pointer(&format!("/permissions/{key}")).and_then(Json::as_array);
+            let texts = list.into_iter().flatten().filter_map(Json::as_str);
+            texts.map(ClientRule::of_tool).collect()
+        };
+        self.asks.extend(rules("ask").into_iter().chain(rules("deny")));
+        if is_own {
+            self.allows.extend(rules("allow"));
+        }
+    }
+
+    /// Reads the files of a directory of Codex.
+    fn read_folder(&mut self, world: &dyn World, folder: &Path) {
+        let names = match world.list(folder) {
+            Ok(names) => names,
+            Err(WorldError::NotFound) => return,
+            Err(_) => {
+                self.unread = Some(folder.to_path_buf());
+                return;
+            }
+        };
+        let names: Vec<&String> = names.iter().filter(|it| it.ends_with(".rules")).collect();
+        if names.len() > RULE_FILES_MAX {
+            self.unread = Some(folder.to_path_buf());
+        }
+        names
+            .iter()
+            .take(RULE_FILES_MAX)
+            .for_each(|it| self.read_prefixes(world, &folder.join(it)));
+    }
+
+    /// Reads the `prefix_rule` calls in a file of Codex.
+    fn read_prefixes(&mut self, world: &dyn World, path: &Path) {
+        let Some(text) = self.read(world, path) else { return };
+        for call in text.split("prefix_rule").skip(1) {
+            match prefix_rule(call) {
+                Some((rule, decision)) if decision == "allow" => self.allows.push(rule),
+                Some((rule, _)) => self.asks.push(rule),
+                None => self.unread = Some(path.to_path_buf()),
+            }
+        }
+    }
+
+    /// Reads a file. `None` if it does not exist, or if it is recorded as unread.
+    fn read(&mut self, world: &dyn World, path: &Path) -> Option<String> {
+        match world.read(path, POLICY_FILE_BYTES_MAX).map(String::from_utf8) {
+            Ok(Ok(text)) => Some(text),
+            Err(WorldError::NotFound) => None,
+            Ok(Err(_)) | Err(_) => {
+                self.unread = Some(path.to_path_buf());
+                None
+            }
+        }
+    }
+}
+
+impl ClientRule {
+    /// Parses a rule such as `Bash(npm test:*)`, `Read(./.env)`, or `WebFetch`.
+    fn of_tool(text: &str) -> Self {
+        let parts =
+            text.split_once('(').and_then(|(tool, rest)| Some((tool, rest.strip_suffix(')')?)));
+        match parts {
+            Some((tool, of)) => Self::Tool { tool: tool.to_owned(), of: Some(of.to_owned()) },
+            None => Self::Tool { tool: text.to_owned(), of: None },
+        }
+    }
+
+    /// Returns the rule as its file has it.
+    fn text(&self) -> String {
+        match self {
+            Self::Tool { tool, of: None } => tool.clone(),
+            Self::Tool { tool, of: Some(of) } => format!("{tool}({of})"),
+            Self::Prefix(words) => {
+                let words: Vec<String> = words.iter().map(|it| it.join("|")).collect();
+                words.join(" ")
+            }
+        }
+    }
+
+    /// Returns whether the rule lets a program run with these arguments.
+    fn allows_program(&self, program: &Invocation) -> bool {
+        let is_known = program.called.is_known() && program.args.iter().all(|it| it.is_known());
+        is_known && self.matches_line(&line(program))
+    }
+
+    /// Returns whether the rule matches a command line without wrappers.
+    fn matches_line(&self, line: &str) -> bool {
+        match self {
+            Self::Tool { tool, of } if tool == "Bash" => match of.as_deref() {
+                None | Some("*") => true,
+                Some(of) => match of.strip_suffix(":*") {
+                    Some(prefix) => begins(line, prefix),
+                    None => word_matches(of, line),
+                },
+            },
+            Self::Tool { .. } => false,
+            Self::Prefix(wanted) => {
+                let words: Vec<&str> = line.split_whitespace().collect();
+                wanted.len() <= words.len()
+                    && wanted.iter().zip(words).all(|(any, word)| any.iter().any(|it| it == word))
+            }
+        }
+    }
+
+    /// Returns whether the rule may concern a call of a tool.
+    fn concerns(&self, tool: &str, seen: &CallFacts) -> bool {
+        let call = &seen.call;
+        let mut lines = call.programs.iter().map(line).chain([call.command.clone()]);
+        match self {
+            Self::Prefix(_) => lines.any(|it| self.matches_line(&it)),
+            Self::Tool { tool: wanted, of } if wanted == "Bash" => {
+                let is_bare = |line: &str| {
+                    of.as_deref().and_then(|it| it.strip_suffix(" *")).is_some_and(|it| it == line)
+                };
+                !call.command.is_empty() && lines.any(|it| self.matches_line(&it) || is_bare(&it))
+            }
+            Self::Tool { tool: wanted, of: None } => word_matches(wanted, tool),
+            Self::Tool { tool: wanted, of: Some(of) } => {
+                let does: &[Access] = match wanted.as_str() {
+                    "Read" => &[Access::Read],
+                    "Edit" | "Write" => &[Access::Write, Access::Delete],
+                    // A rule about something else than files concerns the tool as a whole.
+                    _ => return word_matches(wanted, tool),
+                };
+                let globs = path_globs(of, seen);
+                let globs = PathMatchers::new(globs.iter().map(String::as_str));
+                let mut places =
+                    call.files.iter().filter(|it| does.contains(&it.does)).map(|it| &it.place);
+                places.any(|it: &ResolvedPath| globs.fit(it, &seen.around))
+            }
+        }
+    }
+}
+
+/// Returns whether a line is a prefix, or continues it with another word.
+fn begins(line: &str, prefix: &str) -> bool {
+    line.strip_prefix(prefix).is_some_and(|it| it.is_empty() || it.starts_with(' '))
+}
+
+/// Returns the globs of a path in a rule of Claude Code: `//` is the root of the file system, `/` the project.
+fn path_globs(of: &str, seen: &CallFacts) -> Vec<String> {
+    let around = &seen.around;
+    if let Some(rest) = of.strip_prefix("//") {
+        return vec![format!("/{rest}")];
+    }
+    if of.starts_with('~') {
+        return vec![of.to_owned()];
+    }
+    let own = of.trim_start_matches("./");
+    match own.strip_prefix('/') {
+        Some(rest) => vec![format!("{}/{rest}", around.project)],
+        None if own.contains('/') => {
+            vec![format!("{}/{own}", around.folder), format!("{}/{own}", around.project)]
+        }
+        None => vec![format!("**/{own}")],
+    }
+}
+
+/// Parses the arguments of one `prefix_rule(pattern = ["git", ["status", "log"]], decision = "allow")`. `None` if it has
+/// another form.
+fn prefix_rule(call: &str) -> Option<(ClientRule, String)> {
+    let decision = call.split_once("decision")?.1.trim_start().strip_prefix('=')?;
+    let decision = decision.trim_start().strip_prefix(['"', '\''])?.split(['"', '\'']).next()?;
+    let pattern = call.split_once("pattern")?.1.trim_start().strip_prefix('=')?.trim_start();
+    let mut depth = 0_usize;
+    let end = pattern.char_indices().find_map(|(at, c)| {
+        match c {
+            '[' => depth += 1,
+            ']' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        (depth == 0).then_some(at + 1)
+    })?;
+    let list = pattern.get(..end)?.replace('\'', "\"").replace(",]", "]").replace(", ]", "]");
+    let words: Vec<Json> = serde_json::from_str(&list).ok()?;
+    let words: Option<Vec<Vec<String>>> = words
+        .iter()
+        .map(|it| match it {
+            Json::String(word) => Some(vec![word.clone()]),
+            other => serde_json::from_value(other.clone()).ok(),
+        })
+        .collect();
+    Some((ClientRule::Prefix(words?), decision.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rule_of_bash_matches_whole_words() {
+        let expected = [
+            ("Bash(npm test:*)", "npm test", true),
+            ("Bash(npm test:*)", "npm test -- --watch", true),
+            ("Bash(npm test:*)", "npm testing", false),
+            ("Bash(git diff *)", "git diff src", true),
+            ("Bash(git diff)", "git diff src", false),
+            ("Bash", "anything", true),
+            ("Read(./x)", "cat x", false),
+        ];
+        for (rule, line, matches) in expected {
+            assert_eq!(ClientRule::of_tool(rule).matches_line(line), matches, "{rule}: {line}");
+        }
+    }
+
+    #[test]
+    fn a_prefix_rule_of_codex_is_read() {
+        let text = "(\n  pattern = [\"git\", [\"status\", 'log'],],\n  decision = \"allow\",\n)";
+        let (rule, decision) = prefix_rule(text).expect("a rule");
+        assert_eq!(decision, "allow");
+        assert!(rule.matches_line("git log -3") && !rule.matches_line("git push"));
+        assert!(prefix_rule("(pattern = words, decision = \"allow\")").is_none());
+    }
+}

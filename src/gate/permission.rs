@@ -1,0 +1,71 @@
+//! Approves a call in place of the user: confirms the allow of the guards at a permission prompt. The guards at
+//! `pre_tool_use` and the rules of the client come first: if one of them would stop the call or ask about it, the user
+//! answers.
+
+use std::rc::Rc;
+
+use super::client_rules::{ClientRuleMatch, ClientRules};
+use super::context::GateContext;
+use super::guards::{GuardEvaluation, JudgedCall};
+use super::output::Report;
+use super::request::Request;
+use policyd_evaluation::Detail;
+use policyd_evaluation::combine::Decision;
+use policyd_evaluation::guards::GuardsOutcome;
+use policyd_fact_table::call_facts::CallFacts;
+use policyd_facts::event::{Event, EventKind};
+
+/// Fields of the input of a tool by which a call leaves the sandbox of the client, each with its value.
+const ESCAPES: [(&str, &str); 3] = [
+    ("dangerouslyDisableSandbox", "true"),
+    ("with_escalated_permissions", "true"),
+    ("sandbox_permissions", "\"require_escalated\""),
+];
+
+/// Drops the allow of the guards if another rule wants a question.
+pub(super) fn confirm(
+    context: &GateContext<'_>,
+    rules: &ClientRules,
+    seen: &CallFacts,
+    guarded: &mut GuardsOutcome,
+    report: &mut Report,
+) {
+    let input = &context.request.event.tool_input;
+    let escapes =
+        ESCAPES.iter().find(|it| input.get(it.0).is_some_and(|value| value.to_string() == it.1));
+    let why = match (escapes, rules.objection(seen, context)) {
+        (Some((key, _)), _) => Some(format!("`{key}` lets it leave the sandbox")),
+        (None, Some(ClientRuleMatch(rule))) => Some(format!("the client has the rule `{rule}`")),
+        (None, None) => objection(context, report).or_else(|| {
+            let organization = context.organization?;
+            organization.objection(context.world, context.request)
+        }),
+    };
+    if let Some(why) = why {
+        guarded.withdraw_allow(&why);
+    }
+}
+
+/// Returns why the guards before a tool call, at its first chance, would stop this call or ask about it.
+pub(super) fn objection(context: &GateContext<'_>, report: &mut Report) -> Option<String> {
+    let before = context.request;
+    let request = Request {
+        event: Event { kind: EventKind::PreToolUse, ..before.event.clone() },
+        caller: before.caller,
+        supervision: before.supervision,
+        now: before.now,
+        policies: before.policies,
+        detail: Detail::Findings,
+        dry_run: true,
+        line: before.line.clone(),
+        configurations: Rc::clone(&before.configurations),
+        watch: None,
+    };
+    let asked = context.with_request(&request);
+    let JudgedCall { guarded, .. } = GuardEvaluation { context: &asked }.judge(report)?;
+    let stops = |it: &&policyd_evaluation::guards::GuardVerdict| {
+        it.decision() >= Decision::Ask || it.would().is_some()
+    };
+    let found = guarded.verdicts.iter().find(stops)?;
+    Some(format!("the guard `{}` would ask about it", found.id))
+}
