@@ -8,6 +8,7 @@
     reason = "the real source tree and the real binary are read and run; a failure fails the test"
 )]
 
+mod benches;
 mod crates;
 mod language;
 mod names;

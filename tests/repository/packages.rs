@@ -26,7 +26,7 @@ const WRITING: [[&str; 2]; 5] = [
     ["pypi", "id-token"],
 ];
 
-fn text(output: &Output) -> String {
+pub(super) fn text(output: &Output) -> String {
     [&output.stdout, &output.stderr].map(|it| String::from_utf8_lossy(it).into_owned()).concat()
 }
 
@@ -53,11 +53,11 @@ fn report(line: &str) {
 }
 
 /// Whether Python is new enough to read `Cargo.toml`.
-fn has_python() -> bool {
+pub(super) fn has_python() -> bool {
     let found = Command::new("python3").args(["-c", "import tomllib"]).output();
     let is_usable = found.is_ok_and(|it| it.status.success());
     if !is_usable {
-        report("skipped  all: python3 3.11 is absent");
+        report("skipped  what needs Python: python3 3.11 is absent");
     }
     is_usable
 }
