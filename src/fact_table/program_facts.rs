@@ -199,7 +199,7 @@ pub(super) const ROWS: &[FactRow] = &[
         Type::Bool,
         Structure,
         [
-            "Like `stays_inside`, but only its input and output may be temporary files: for programs that run code.",
+            "Like `stays_inside`, but only its input and output may be temporary files, and not its configuration.",
             "program.stays_in_project",
         ],
         |it, _| {

@@ -70,7 +70,7 @@ impl GuardEvaluation<'_> {
         true
     }
 
-    /// Judges the guards that the event concerns, and changes nothing. `None` if there is none.
+    /// Judges the guards that the event concerns, and changes nothing. `None` if no guard applies.
     pub(super) fn judge(&self, report: &mut Report) -> Option<JudgedCall> {
         let it = self.context;
         let (event, now) = (&it.request.event, it.request.now);

@@ -14,6 +14,7 @@ use policyd_evaluation::combine::Decision;
 use policyd_evaluation::guards::GuardsOutcome;
 use policyd_fact_table::call_facts::CallFacts;
 use policyd_facts::event::{Event, EventKind};
+use policyd_shell::vocabulary::ShellVocabulary;
 
 /// Fields of the input of a tool by which a call leaves the sandbox of the client, each with its value.
 const ESCAPES: [(&str, &str); 3] = [
@@ -33,8 +34,16 @@ pub(super) fn confirm(
     let input = &context.request.event.tool_input;
     let escapes =
         ESCAPES.iter().find(|it| input.get(it.0).is_some_and(|value| value.to_string() == it.1));
+    let tool = context.request.event.tool_name.as_deref().unwrap_or_default();
+    let is_shell = context.words.lens.is_shell_tool(tool);
+    let escapes = match escapes {
+        Some((key, _)) => Some(format!("`{key}` lets it leave the sandbox")),
+        // Where the tool of a server runs its command is unknown.
+        None if !is_shell && !seen.call.programs.is_empty() => Some(format!("`{tool}` is not the client's shell")),
+        None => None,
+    };
     let why = match (escapes, rules.objection(seen, context)) {
-        (Some((key, _)), _) => Some(format!("`{key}` lets it leave the sandbox")),
+        (Some(why), _) => Some(why),
         (None, Some(ClientRuleMatch(rule))) => Some(format!("the client has the rule `{rule}`")),
         (None, None) => objection(context, report).or_else(|| {
             let organization = context.organization?;

@@ -61,7 +61,7 @@ pub(crate) struct InstallArguments {
     /// Observe: evaluate and log every rule, and block nothing until `policyd enforce`
     #[arg(long)]
     pub(crate) observe: bool,
-    /// Permission prompts that policyd answers in place of you: of calls that only read, or also of the usual work
+    /// Permission prompts that policyd answers in place of you
     #[arg(long, value_enum, value_name = "LEVEL")]
     pub(crate) approve: Option<Approve>,
     /// Write a Claude Code plugin to this directory instead

@@ -52,8 +52,9 @@ impl Allows {
             || Some(format!("the command line was not understood: {}", call.unread.first()?));
         let is_plain = |name: &str, value: &ShellText| {
             let known = value.all().map(|it| format!("{name}={it}"));
+            let known = known.as_deref().filter(|it| !it.contains(".."));
             let fits = |it: &String| {
-                word_matches(it, name) || known.as_ref().is_some_and(|known| it == known)
+                word_matches(it, name) || known.is_some_and(|known| word_matches(it, known))
             };
             lens.plain_variables.iter().any(fits)
         };

@@ -457,8 +457,8 @@ impl Invocation {
         given
     }
 
-    /// Returns whether the program has no other options than these. Each letter of a bundle is an option, and a number
-    /// (`-20`) is none.
+    /// Returns whether the program has no other options than these. Each letter of a bundle is an option. Numbers
+    /// (`-20`) do not count.
     pub fn has_only(&self, allowed: &[String], values: &Rows<ValueOptions>) -> bool {
         let is_listed = |name: &str| allowed.iter().any(|it| it == name);
         self.split_arguments(values).into_iter().all(|arg| {

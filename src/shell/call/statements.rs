@@ -406,6 +406,11 @@ impl Scanner<'_> {
             "function_definition" => self.scan_definition(node, source, scope),
             "test_command" => {
                 self.scan_substitutions(node, source, scope);
+                let text = node_text(node, source);
+                // `[[ -v 'a[$(x)]' ]]` evaluates the subscript.
+                if text.contains('\'') && ["[$(", "[`"].iter().any(|it| text.contains(it)) {
+                    self.call.mark_not_understood("a subscript in quotes runs commands");
+                }
                 ShellOutput::empty()
             }
             // The grammar parses brace expansion in the position of the program (`{rm,-rf} x`) as a

@@ -85,7 +85,7 @@ fn a_human_chooses_a_level_and_sees_what_was_approved() {
     assert_eq!(answer(&world, "git status"), "allow");
     let log = call(&world, &["log", "--approved"], b"").out;
     assert!(log.contains("allow") && log.contains("read_repository"), "{log}");
-    assert_eq!(log.lines().filter(|it| it.contains("permission_request")).count(), 1, "{log}");
+    assert_eq!(log.lines().filter(|it| it.contains("allow Bash")).count(), 1, "{log}");
     let why = call(&world, &["explain", "--last"], b"").out;
     assert!(why.contains("`git status` only asks git."), "{why}");
     assert!(call(&world, &["doctor"], b"").out.contains("up to the level `read`"));
