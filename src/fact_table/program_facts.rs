@@ -397,6 +397,21 @@ pub(super) const ROWS: &[FactRow] = &[
     .from(FactSource::Branch),
     field(
         Subject::Invocation,
+        "asks_help",
+        Type::Bool,
+        Structure,
+        [
+            "Whether it only asks for its help or its version: it is given `--help` or `--version` behind the words of the command \
+             pattern. Guards look at such a program only to allow it.",
+            "program.asks_help",
+        ],
+        |it, _| {
+            let values = values(it);
+            on_program(it, |it, named, _| Ok((it.words_before_help(values) == Some(named)).into()))
+        },
+    ),
+    field(
+        Subject::Invocation,
         "runs_unknown",
         Type::Bool,
         Structure,

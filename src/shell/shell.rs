@@ -488,7 +488,7 @@ pub(crate) fn base_name(word: &str) -> &str {
 
 /// Returns the directory of a program that is called by a path. Empty for directories of the
 /// system.
-fn own_folder(word: &str) -> &str {
+pub(crate) fn own_folder(word: &str) -> &str {
     const SYSTEM: [&str; 5] = ["/bin/", "/sbin/", "/usr/", "/opt/", "/nix/"];
     let folder = word.rsplit_once('/').map_or("", |(folder, _)| folder);
     if SYSTEM.iter().any(|system| word.starts_with(system)) { "" } else { folder }

@@ -41,7 +41,7 @@ pub fn matching_programs<'a>(
 }
 
 /// Returns the pattern by which a guard matches a program. An unknown program matches a pattern
-/// that does not consist of a name alone.
+/// that does not consist of a name alone. A program that only prints its help concerns no guard but one that allows it.
 fn pattern_of<'g>(
     guard: &'g Guard,
     program: &Invocation,
@@ -59,7 +59,15 @@ fn pattern_of<'g>(
     }
     let is_one = |it: &&CommandPattern| program.is(it, values);
     let is_excepted = || guard.except_commands.named(&program.name).any(|it| is_one(&it));
-    guard.commands.named(&program.name).find(is_one).filter(|_| !is_excepted())
+    let mut found = guard.commands.named(&program.name).filter(is_one);
+    let first = found.next()?;
+    let is_help = || {
+        let words = program.words_before_help(values)?;
+        let mut patterns = std::iter::once(first).chain(found);
+        patterns.find(|it| it.operands(&program.name, values) == words)
+    };
+    let is_left_out = || guard.body.verb != GuardAction::Allow && is_help().is_some();
+    Some(first).filter(|_| !is_excepted() && !is_left_out())
 }
 
 /// Returns whether a program is unknown.

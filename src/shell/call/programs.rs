@@ -15,7 +15,7 @@ use super::wrappers::{SimpleCommand, file_below, find_names, is_standard_input};
 use super::{Invocation, StandardInput};
 use crate::path::in_folder;
 use crate::pattern::{CommandPattern, ValuesOf, bundled_letters};
-use crate::shell::{base_name, is_keyword, unescape, unescape_ansi};
+use crate::shell::{base_name, is_keyword, own_folder, unescape, unescape_ansi};
 use crate::vocabulary::ValueOptions;
 use policyd_yaml::rows::Rows;
 
@@ -436,6 +436,34 @@ impl Invocation {
     pub fn is(&self, pattern: &CommandPattern, values: &Rows<ValueOptions>) -> bool {
         let args = self.args.iter().map(|it| it.text.as_str());
         pattern.matches_words(&self.name, args, values)
+    }
+
+    /// Returns how many words are before `--help` or `--version`, if the arguments ask for nothing else: the program then
+    /// does nothing, provided that these words are its subcommand. `None` if that is not certain.
+    ///
+    /// No further argument is certain. An option before `--help` can take it as its value (`--body --help`), except one
+    /// of a subcommand of which the vocabulary lists the options with values. Programs of BSD end their options at the
+    /// first operand (`rm -r a --help`). `--version` can have a value (`gem yank a --version 1`), and a script of the
+    /// project may know neither (`./deploy.sh --help`).
+    #[must_use]
+    pub fn words_before_help(&self, values: &Rows<ValueOptions>) -> Option<usize> {
+        let (last, before) = self.args.split_last()?;
+        let asked = last.all().filter(|it| matches!(*it, "--help" | "--version"))?;
+        if !before.iter().all(ShellText::is_known) || !own_folder(&self.called.text).is_empty() {
+            return None;
+        }
+        if !before.iter().any(|it| it.text.starts_with(['-', '+'])) {
+            return Some(before.len());
+        }
+        let sub = before.first().map_or("", |it| it.text.as_str());
+        let is_of = |it: &ValueOptions| it.program.split_once(' ') == Some((&self.name, sub));
+        if asked != "--help" || !values.named(&self.name).any(is_of) {
+            return None;
+        }
+        let arguments = self.split_arguments(values);
+        let operands = arguments.iter().filter(|it| matches!(it, ProgramArgument::Operand(_)));
+        let is_option = matches!(arguments.last(), Some(ProgramArgument::Option("--help")));
+        is_option.then(|| operands.count())
     }
 
     /// Returns whether an option is given: `-r` alone or in a bundle, `--recursive` or an
