@@ -203,8 +203,16 @@ fn consequence(
 
 /// Returns the first text whose condition is true.
 pub(super) fn first(choices: &[Choice], evaluator: &mut Evaluator) -> Option<String> {
-    let choice = choices.iter().find(|it| holds(it, evaluator))?;
-    Some(template::render(&choice.text, evaluator).trim().to_owned())
+    let template = first_template(choices, evaluator)?;
+    Some(template::render(template, evaluator).trim().to_owned())
+}
+
+/// Returns the first text whose condition is true, with its placeholders.
+pub(super) fn first_template<'c>(
+    choices: &'c [Choice],
+    evaluator: &mut Evaluator,
+) -> Option<&'c str> {
+    choices.iter().find(|it| holds(it, evaluator)).map(|it| it.text.as_str())
 }
 
 fn holds(choice: &Choice, evaluator: &mut Evaluator) -> bool {

@@ -12,6 +12,7 @@
 //! The strongest decision wins ([`Decision`]). Texts are joined in the order of the pack.
 
 mod allows;
+mod doubt;
 mod evaluator;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -46,10 +47,12 @@ pub struct GuardVerdict {
     pub set: String,
     /// Action of the guard.
     pub verb: GuardAction,
-    /// Message of the guard.
+    /// Message of the guard. If the result is unknown, only what to do; it can be empty.
     pub message: String,
     /// Reason why the result is unknown.
     pub unknown: Option<String>,
+    /// What the guard would say of the call, if the result is unknown. Empty if that is not a statement about the call.
+    pub question: String,
     pub mode: Mode,
     /// Whether the guard is only logged, because policyd observes.
     pub observed: bool,
@@ -117,9 +120,16 @@ impl GuardVerdict {
                 format!("In `{script}`, which this call runs: {message} (guard `{id}`)")
             }
             None => format!("{message} (guard `{id}`)"),
-            Some(why) => format!(
-                "policyd cannot tell whether this is allowed: {why}. {message} (guard `{id}`)"
-            ),
+            Some(why) => {
+                let asked = match self.question.as_str() {
+                    "" => "this is allowed",
+                    question => question,
+                };
+                let advice = if message.is_empty() { "" } else { " " };
+                format!(
+                    "policyd cannot tell whether {asked}: {why}.{advice}{message} (guard `{id}`)"
+                )
+            }
         }
     }
 }
@@ -360,6 +370,7 @@ impl GuardsOutcome {
             verb: GuardAction::Ask,
             message: "Split it into shorter command lines, each as one text".to_owned(),
             unknown: Some(format!("not all of the command line was looked at: {why}")),
+            question: String::new(),
             mode: guard.mode,
             observed: guard.observed,
             allowed: None,

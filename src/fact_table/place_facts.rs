@@ -151,11 +151,15 @@ fn among<'p>(
         match holds(place) {
             Some(true) => return Ok(true.into()),
             Some(false) => {}
-            None => unknown = unknown.or(Some(place.written.clone())),
+            None => unknown = unknown.or(Some(place)),
         }
     }
     match unknown {
-        Some(unknown) => Err(not_known(&unknown).into()),
+        // The path is known, but not the directory in which the program runs.
+        Some(place) if !place.open => {
+            Err(format!("the directory of `{}` cannot be known", place.written).into())
+        }
+        Some(place) => Err(not_known(&place.written).into()),
         None => Ok(false.into()),
     }
 }

@@ -10,10 +10,10 @@ use serde::{Deserialize, Serialize};
 use super::approval::ApprovalLevel;
 use super::builder::{Builder, place};
 use super::field_value::{FieldValue, Word, words};
-use super::fields::{DESCRIPTION, ENABLED, FORMERLY, ID, OVERRIDE, TEXTS};
+use super::fields::{CHOICES, DESCRIPTION, ENABLED, FORMERLY, ID, OVERRIDE, TEXTS};
 use super::layers::{GUARD_FILES, LayerEntry, Layers, wanted};
-use super::record::{Conversion, EXPIRES, TEMPLATE, TEMPLATES, record};
-use super::{Expression, Mode, SourceLocation};
+use super::record::{Conversion, EXPIRES, TEMPLATES, record};
+use super::{Choice, Expression, Mode, SourceLocation};
 use policyd_fact_table::ast::{Expr, ExprKind};
 use policyd_fact_table::members;
 use policyd_fact_table::source::{EvaluationPhase, FactSources};
@@ -154,8 +154,8 @@ pub struct GuardBody {
     pub verb: GuardAction,
     /// Effect of the guard instead, if no user is present.
     pub unattended: Option<GuardAction>,
-    /// Message; a template.
-    pub message: String,
+    /// Texts of the message, of which the first whose condition is true is said.
+    pub message: Vec<Choice>,
     /// Fields of the tool's input that are replaced; templates.
     pub updated_input: Vec<(String, String)>,
     /// Effect if the guard cannot be evaluated.
@@ -291,7 +291,7 @@ pub(super) struct GuardKeys {
     unless: Option<Expression>,
     verb: Option<GuardAction>,
     unattended: Option<GuardAction>,
-    message: String,
+    message: Vec<Choice>,
     updated_input: Vec<(String, String)>,
     mode: Mode,
     on_error: OnUnknown,
@@ -327,8 +327,10 @@ record! {
              guard.";
         unattended: Kind::Choice(&["block", "deny"]) => unattended by UNATTENDED,
             "What it does instead, if no user is present who could answer: for guards that ask.";
-        message: Kind::Template => message by TEMPLATE,
-            "What it says: why, and what to do instead.";
+        message: CHOICES => message,
+            "What it says: what the call does, and what to do instead. Of several texts it says the first whose `when` \
+             holds; the last one has no `when`. Where it is unknown whether the guard fires, the first sentence becomes a \
+             question.";
         updated_input: Kind::Map(&Kind::Template) => updated_input by TEMPLATES,
             "Fields of the tool's input that are put in place of its own.";
         mode: words::<Mode>() => mode, "How far it is in force.";
@@ -400,14 +402,15 @@ impl Builder<'_> {
         self.report_unsupported(entry, verb, &on);
         let tree = keys.when.as_ref().and_then(|condition| Expr::parse(&condition.text));
         let effects = tree.and_then(|it| needed_effects(&it));
-        let message =
-            if keys.message.trim().is_empty() { &keys.description } else { &keys.message };
+        let described = || Choice { when: None, text: keys.description.trim().to_owned() };
+        let says_nothing = keys.message.iter().all(|it| it.text.trim().is_empty());
+        let message = if says_nothing { vec![described()] } else { keys.message };
         let body = GuardBody {
             when: keys.when,
             unless: keys.unless,
             verb: verb?,
             unattended: keys.unattended,
-            message: message.trim().to_owned(),
+            message,
             updated_input: keys.updated_input,
             on_error: keys.on_error,
             place: entry.span().map(place).unwrap_or_default(),
@@ -507,6 +510,11 @@ impl Builder<'_> {
 }
 
 impl GuardBody {
+    /// Returns the texts of the message, without their conditions.
+    pub fn texts(&self) -> impl Iterator<Item = &str> {
+        self.message.iter().map(|it| it.text.trim())
+    }
+
     /// Returns the conditions with their keys.
     pub fn conditions(&self) -> impl Iterator<Item = (&'static str, &Expression)> {
         [("when", &self.when), ("unless", &self.unless)]

@@ -139,7 +139,7 @@ impl<'p> ActiveRule<'p> {
     fn purpose(self) -> String {
         match self {
             Self::Check(it) => in_one_line(&it.question),
-            Self::Guard(it) => purpose_of(&it.body.message),
+            Self::Guard(it) => it.body.texts().map(purpose_of).collect::<Vec<_>>().join(" / "),
         }
     }
 
@@ -162,7 +162,7 @@ impl<'p> ActiveRule<'p> {
         match self {
             Self::Check(it) => has_word(&it.question) || has_word(&it.guidance),
             Self::Guard(it) => {
-                has_word(&it.body.message) || it.commands.iter().any(|it| has_word(it.as_str()))
+                it.body.texts().any(has_word) || it.commands.iter().any(|it| has_word(it.as_str()))
             }
         }
     }
@@ -339,7 +339,10 @@ fn properties(
             add("commands", &commands.join(", "));
             add("fires when", body.when.as_ref().map_or("always", |it| it.text.as_str()));
             add("unless", body.unless.as_ref().map_or("", |it| it.text.as_str()));
-            add("message", &body.message);
+            for text in &body.message {
+                let when = text.when.as_ref().map(|it| format!(" (when {})", it.text));
+                add("message", &format!("{}{}", text.text.trim(), when.unwrap_or_default()));
+            }
             add("if unknown", body.on_error.name());
         }
     }
@@ -484,7 +487,7 @@ pub fn rule_json(rule: ActiveRule<'_>, layer: PackLayer, now: Timestamp) -> Valu
             json!({
                 "id": it.id, "layer": layer, "set": it.set, "decision": it.body.verb.as_str(),
                 "mode": mode(it.mode), "observed": it.observed, "state": state,
-                "effect": rule.effect(now), "on": it.on, "tools": it.tools, "commands": commands, "message": it.body.message,
+                "effect": rule.effect(now), "on": it.on, "tools": it.tools, "commands": commands, "message": it.body.texts().collect::<Vec<_>>().join("\n"),
                 "place": rule.place(),
             })
         }
@@ -494,11 +497,13 @@ pub fn rule_json(rule: ActiveRule<'_>, layer: PackLayer, now: Timestamp) -> Valu
 #[cfg(test)]
 mod tests {
     use super::*;
+    use policyd_policy::Choice;
     use policyd_policy::guards::GuardBody;
 
     #[test]
     fn a_rule_is_found_by_the_beginning_of_a_word() {
-        let body = GuardBody { message: "Did it pass?".to_owned(), ..GuardBody::default() };
+        let message = vec![Choice { when: None, text: "Did it pass?".to_owned() }];
+        let body = GuardBody { message, ..GuardBody::default() };
         let guard = Guard { id: "local_testing".to_owned(), body: body.into(), ..Guard::default() };
         let rule = ActiveRule::Guard(&guard);
         for word in ["test", "LOCAL", "local_t", "pass"] {

@@ -497,6 +497,11 @@ fn a_guard_says_why_in_its_message() {
             ("reason: It is late.\n  description: Deploys are for humans.", "is not shown"),
             ("tools: [Bash]", "`own` has no message"),
             ("message: Deploys are for humans.", ""),
+            ("message: [{when: 'program.names([\"a\"])', text: A.}, {text: B.}]", ""),
+            (
+                "message: [{when: 'program.names([\"a\"])', text: A.}]",
+                "`own` has no text if no `when` of its texts holds",
+            ),
             ("description: Deploys are for humans.", ""),
         ],
     );

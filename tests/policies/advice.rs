@@ -77,6 +77,14 @@ fn rest(advice: &str, followed: &[String]) -> String {
     left.join(" ")
 }
 
+/// The texts of the message of a rule.
+fn messages(rule: &Value) -> Vec<&str> {
+    match rule["message"].as_array() {
+        Some(texts) => texts.iter().map(|it| text(it, "text")).collect(),
+        None => vec![text(rule, "message")],
+    }
+}
+
 /// The sentences of a guard's message after the one that says what happens.
 fn advice_of(message: &str) -> &str {
     message.split_once(". ").map_or("", |(_, advice)| advice)
@@ -102,11 +110,13 @@ fn every_advice_of_a_guard_is_followed_by_a_case() {
     let mut left = Vec::new();
     for file in GUARD_FILES {
         for guard in read(file) {
-            let (id, advice) = (text(&guard, "id"), advice_of(text(&guard, "message")));
-            let is_for = |starts: &[&str]| starts.iter().any(|it| advice.starts_with(it));
-            let rest = rest(advice, followed.get(id).unwrap_or(&none));
-            if !rest.is_empty() && !is_for(TO_THE_USER) && !is_for(FOR_THE_USER) {
-                left.push((id.to_owned(), rest));
+            let id = text(&guard, "id");
+            for advice in messages(&guard).into_iter().map(advice_of) {
+                let is_for = |starts: &[&str]| starts.iter().any(|it| advice.starts_with(it));
+                let rest = rest(advice, followed.get(id).unwrap_or(&none));
+                if !rest.is_empty() && !is_for(TO_THE_USER) && !is_for(FOR_THE_USER) {
+                    left.push((id.to_owned(), rest));
+                }
             }
         }
     }
@@ -118,7 +128,7 @@ fn no_case_follows_advice_that_no_rule_gives() {
     let mut texts = BTreeMap::new();
     for file in GUARD_FILES.iter().chain(&["considerations.yaml"]) {
         for rule in read(file) {
-            let said = format!("{}\n{}", text(&rule, "guidance"), text(&rule, "message"));
+            let said = format!("{}\n{}", text(&rule, "guidance"), messages(&rule).join("\n"));
             texts.insert(text(&rule, "id").to_owned(), said);
         }
     }

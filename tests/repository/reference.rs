@@ -90,7 +90,11 @@ fn the_page_of_rules_is_current() {
             rows.push((set.to_owned(), vec![]));
         }
         let effect = guard.body.verb.as_str().to_owned();
-        let row = vec![code(&guard.id), effect, cell(&guard.body.message)];
+        let row = vec![
+            code(&guard.id),
+            effect,
+            cell(&guard.body.texts().collect::<Vec<_>>().join(" / ")),
+        ];
         rows.last_mut().unwrap().1.push(row);
     }
     for (set, rows) in rows {

@@ -120,9 +120,10 @@ pub(crate) fn pack_texts(name: &str, source: &str) -> Vec<(String, Text)> {
             // The voice of a pirate is not the house style.
             Value::Object(fields) if fields.get("voice").is_some_and(|it| it == "pirate") => {}
             Value::Object(fields) => {
-                let is_guard = fields.contains_key("decision");
+                let (is_guard, is_text) = (fields.contains_key("decision"), key == GUARD_MESSAGE);
                 open.extend(fields.into_iter().map(|(name, it)| match name.as_str() {
                     "message" if is_guard => (GUARD_MESSAGE.to_owned(), it),
+                    "text" if is_text => (GUARD_MESSAGE.to_owned(), it),
                     _ => (name, it),
                 }));
             }

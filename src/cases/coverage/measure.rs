@@ -46,7 +46,7 @@ pub fn measure(
         found.silent |= it.commands.is_empty() && body.when.is_none() && body.unless.is_none();
         let expressions = [("when", &body.when), ("unless", &body.unless)].into_iter();
         let named = expressions.filter_map(|(key, it)| Some((key.to_owned(), it.as_ref()?)));
-        found.conditions = meter.conditions(named);
+        found.conditions = meter.conditions(named.chain(whens("message", body.message.iter())));
         rules.push((meter.is_own(&body.place), found));
     }
     for it in policy.session_types.iter() {

@@ -7,7 +7,9 @@ use policyd_yaml::rows::Rows;
 
 use super::GuardVerdict;
 use super::allows;
+use super::doubt::{MessageParts, as_question};
 use crate::Detail;
+use crate::consider::{first, first_template};
 use crate::verdict::ConditionExplanation;
 use policyd_fact_table::call_facts::CallFacts;
 use policyd_fact_table::context::Context;
@@ -80,6 +82,14 @@ pub(super) struct GuardOutput {
     pub(super) verdict: Box<GuardVerdict>,
     /// Changed fields of the tool's input.
     pub(super) updated_input: Vec<(String, String)>,
+}
+
+/// What is unknown about a call.
+struct Doubt {
+    /// What the guard would say of the call. Can be empty.
+    question: String,
+    /// Reason why it is unknown.
+    why: String,
 }
 
 /// Result of one guard for one call.
@@ -165,7 +175,8 @@ impl GuardEvaluator<'_> {
         {
             let why = format!("the command line was not understood: {why}");
             let message = format!("It names `{program}`: write that as a command of its own.");
-            return self.doubts(&self.guard.body, message, why, "");
+            let doubt = Doubt { question: String::new(), why };
+            return self.doubts(&self.guard.body, message, doubt, "");
         }
         if concerned { GuardResult::Passed(silent) } else { GuardResult::NotApplicable }
     }
@@ -191,10 +202,12 @@ impl GuardEvaluator<'_> {
 
     /// Returns the result of a guard that fires.
     fn fired(&mut self, body: &GuardBody, program: &str) -> GuardOutput {
-        let message = template::render(&body.message, self.evaluator);
+        let message = first(&body.message, self.evaluator).unwrap_or_default();
         let unattended = body.unattended.filter(|_| !self.context.interactive);
         let verb = unattended.unwrap_or(body.verb);
-        let verdict = self.verdict(body, verb, message, None, program);
+        let message =
+            if message.is_empty() { format!("`{}` says so", self.guard.id) } else { message };
+        let verdict = self.verdict(body, verb, message, program);
         let fields = body.updated_input.iter();
         let updated_input = fields
             .map(|(key, text)| (key.clone(), template::render(text, self.evaluator)))
@@ -207,8 +220,12 @@ impl GuardEvaluator<'_> {
     }
 
     fn unknown(&mut self, body: &GuardBody, why: String, program: &str) -> GuardResult {
-        let message = template::render(&body.message, self.evaluator);
-        self.doubts(body, message, why, program)
+        let parts =
+            MessageParts::of(first_template(&body.message, self.evaluator).unwrap_or_default());
+        let question = as_question(&template::render(parts.claim, self.evaluator));
+        let message = template::render(parts.advice, self.evaluator);
+        let doubt = Doubt { question, why };
+        self.doubts(body, message, doubt, program)
     }
 
     /// Returns the result of a guard whose condition is unknown.
@@ -216,7 +233,7 @@ impl GuardEvaluator<'_> {
         &mut self,
         body: &GuardBody,
         message: String,
-        why: String,
+        doubt: Doubt,
         program: &str,
     ) -> GuardResult {
         let verb = match body.on_error {
@@ -225,7 +242,9 @@ impl GuardEvaluator<'_> {
             OnUnknown::Ask => GuardAction::Ask,
             OnUnknown::Block => GuardAction::Block,
         };
-        let verdict = Box::new(self.verdict(body, verb, message, Some(why), program));
+        let verdict = self.verdict(body, verb, message, program);
+        let Doubt { question, why } = doubt;
+        let verdict = Box::new(GuardVerdict { unknown: Some(why), question, ..verdict });
         GuardResult::Fired(GuardOutput { verdict, updated_input: Vec::new() })
     }
 
@@ -249,17 +268,16 @@ impl GuardEvaluator<'_> {
         body: &GuardBody,
         verb: GuardAction,
         message: String,
-        unknown: Option<String>,
         program: &str,
     ) -> GuardVerdict {
         let guard = self.guard;
-        let message = if message.is_empty() { format!("`{}` says so", guard.id) } else { message };
         GuardVerdict {
             id: guard.id.clone(),
             set: guard.set.clone(),
             verb,
             message,
-            unknown,
+            unknown: None,
+            question: String::new(),
             mode: guard.mode,
             observed: guard.observed,
             allowed: None,

@@ -407,7 +407,10 @@ fn shadows<'t, 's>(
 pub(crate) fn guard_without_message(subject: &Subject<'_>, out: &mut Findings) {
     for entry in guards(subject).filter(|it| !subject.is_broken(it)) {
         let says = |key: &str| {
-            subject.said(entry, key).and_then(Node::text).is_some_and(|it| !it.trim().is_empty())
+            subject.said(entry, key).is_some_and(|it| match it.items() {
+                Some(texts) => !texts.is_empty(),
+                None => it.text().is_some_and(|it| !it.trim().is_empty()),
+            })
         };
         let decision = entry.node.get("decision").filter(|it| !it.says("allow"));
         let Some(decision) = decision.filter(|_| !entry.is("enabled", false)) else { continue };
@@ -428,8 +431,16 @@ pub(crate) fn guard_without_message(subject: &Subject<'_>, out: &mut Findings) {
                 it.with_note("the agent or user sees only the id of the guard")
                     .with_help("add `message: …` with the reason and the alternative")
             });
+        } else if let Some(last) = conditional_end(entry) {
+            let message = format!("`{}` has no text if no `when` of its texts holds", entry.name());
+            out.help(last.span.clone(), message, "add a last text without `when`");
         }
     }
+}
+
+/// Returns the condition of the last text of a guard.
+fn conditional_end<'s>(entry: &'s PackEntry<'_>) -> Option<&'s Node> {
+    entry.node.get("message")?.items()?.last()?.get("when")
 }
 
 /// What a guard looks at, by the key that lists it.

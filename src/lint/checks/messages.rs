@@ -28,7 +28,7 @@ struct Choices<'s> {
 fn choices<'s>(subject: &'s Subject<'s>) -> Vec<Choices<'s>> {
     let of_entry = |entry: &'s PackEntry<'s>| {
         let items = |key| entry.node.get(key).and_then(Node::items);
-        let listed = ["details", "error"].into_iter();
+        let listed = ["details", "error", "message"].into_iter();
         listed.filter_map(move |key| Some(Choices { entry: Some(entry), items: items(key)? }))
     };
     let mut found: Vec<_> = subject.entries.iter().flat_map(of_entry).collect();
