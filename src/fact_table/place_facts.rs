@@ -76,7 +76,7 @@ pub(super) const ROWS: &[FactRow] = &[
         "of_kind",
         &[(Type::Text, PackName::FileKind.as_domain())],
         (Type::Bool, Structure),
-        ["Whether one of them is of a kind of files.", "action.changed.of_kind(\"runs_later\")"],
+        ["Whether one of them is of a kind of files.", "action.changed.of_kind(\"code\")"],
         |it, args| {
             let kind = text_argument(args, 0)?;
             let lens = &it.context().lens;

@@ -54,6 +54,8 @@ pub(super) struct GateContext<'a> {
     pub(super) allowances: Option<&'a [Allowance]>,
     /// Whether the rules are those of the organization: then nothing that the user chose counts.
     pub(super) is_organization: bool,
+    /// Whether guards are only asked if they object to an approval.
+    pub(super) is_approval: bool,
     /// The rules of the organization, which can object to an approval.
     pub(super) organization: Option<&'a OrganizationLayer>,
     /// Whether a user is present, once it was asked; read by [`GateContext::is_attended`].
@@ -94,13 +96,14 @@ impl<'a> GateContext<'a> {
             state_dir,
             allowances,
             is_organization,
+            is_approval: false,
             organization: None,
             attended: OnceCell::new(),
         }
     }
 
-    /// The same context for another request about the same event.
-    pub(super) fn with_request<'b>(&'b self, request: &'b Request<'b>) -> GateContext<'b>
+    /// The same context for the question whether guards object to the approval of the event.
+    pub(super) fn for_approval<'b>(&'b self, request: &'b Request<'b>) -> GateContext<'b>
     where
         'a: 'b,
     {
@@ -116,6 +119,7 @@ impl<'a> GateContext<'a> {
             state_dir,
             allowances: None,
             is_organization: self.is_organization,
+            is_approval: true,
             organization: None,
             attended: OnceCell::new(),
         }

@@ -39,6 +39,9 @@ use policyd_store::decision_log::log_decision;
 use policyd_store::transcript;
 use policyd_workspace::project;
 
+/// Variables of the shell that change what it runs, also if no program receives them.
+const OF_SHELL: [&str; 6] = ["CDPATH", "PATH", "BASH_ENV", "ENV", "PS4", "PROMPT_COMMAND"];
+
 /// What the guards say about an event, before anything follows from it.
 pub(super) struct JudgedCall {
     pub(super) guarded: GuardsOutcome,
@@ -117,7 +120,8 @@ impl GuardEvaluation<'_> {
         let detail = self.context.request.detail;
         let mut guarded =
             guards::judge(concerned.iter().copied(), event, &seen, asked.0, asked.1, detail);
-        let scripts = ScriptGuards { context: it, seen: &seen };
+        let trusts_committed = !it.is_approval;
+        let scripts = ScriptGuards { context: it, seen: &seen, trusts_committed };
         scripts.judge(asked.0, asked.1, &mut guarded);
         Some(JudgedCall { guarded, seen, elsewhere, rules })
     }
@@ -126,7 +130,9 @@ impl GuardEvaluation<'_> {
     /// its programs.
     fn add_assigned(&self, call: &mut Call) {
         for name in &call.assigned {
-            if !call.variables.contains_key(name) && self.context.world.env(name).is_some() {
+            let is_heeded =
+                OF_SHELL.contains(&name.as_str()) || self.context.world.env(name).is_some();
+            if !call.variables.contains_key(name) && is_heeded {
                 let value = ShellText::unknown(format!("${name}"));
                 call.variables.insert(name.clone(), value);
             }

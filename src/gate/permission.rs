@@ -39,7 +39,9 @@ pub(super) fn confirm(
     let escapes = match escapes {
         Some((key, _)) => Some(format!("`{key}` lets it leave the sandbox")),
         // Where the tool of a server runs its command is unknown.
-        None if !is_shell && !seen.call.programs.is_empty() => Some(format!("`{tool}` is not the client's shell")),
+        None if !is_shell && !seen.call.programs.is_empty() => {
+            Some(format!("`{tool}` is not the client's shell"))
+        }
         None => None,
     };
     let why = match (escapes, rules.objection(seen, context)) {
@@ -70,7 +72,7 @@ pub(super) fn objection(context: &GateContext<'_>, report: &mut Report) -> Optio
         configurations: Rc::clone(&before.configurations),
         watch: None,
     };
-    let asked = context.with_request(&request);
+    let asked = context.for_approval(&request);
     let JudgedCall { guarded, .. } = GuardEvaluation { context: &asked }.judge(report)?;
     let stops = |it: &&policyd_evaluation::guards::GuardVerdict| {
         it.decision() >= Decision::Ask || it.would().is_some()

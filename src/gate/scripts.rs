@@ -31,6 +31,8 @@ const ANSWER_BYTES_MAX: usize = 4096;
 pub(super) struct ScriptGuards<'a> {
     pub(super) context: &'a GateContext<'a>,
     pub(super) seen: &'a CallFacts,
+    /// Whether a committed file is trusted as the user's own. An approval trusts none.
+    pub(super) trusts_committed: bool,
 }
 
 impl ScriptGuards<'_> {
@@ -82,6 +84,7 @@ impl ScriptGuards<'_> {
                 continue;
             }
             let skipped = match guard.in_scripts {
+                GuardedScripts::Changed if !self.trusts_committed => None,
                 GuardedScripts::Changed => Some(true),
                 GuardedScripts::Committed => Some(false),
                 GuardedScripts::None | GuardedScripts::All => None,

@@ -84,7 +84,11 @@ fn view(context: Context) -> FactView {
     };
     let call = Call { programs: vec![git], ..Call::default() };
     let clean_trees = [("/work".to_owned(), true)].into();
-    let around = Rc::new(CallEnvironment { clean_trees, branch: Some("main".to_owned()), ..CallEnvironment::default() });
+    let around = Rc::new(CallEnvironment {
+        clean_trees,
+        branch: Some("main".to_owned()),
+        ..CallEnvironment::default()
+    });
     let pr = ProbeResult::Answer { code: 0, value: answer };
     let stores = StoreSnapshots {
         breakers: Some(standing),

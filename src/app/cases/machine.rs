@@ -28,6 +28,8 @@ use policyd_facts::shell;
 use policyd_harness::claude_code;
 use policyd_hook::{Caller, payload};
 use policyd_policy::Policy;
+use policyd_policy::approval::ApprovalLevel;
+use policyd_policy::field_value::Word;
 use policyd_policy::guards::Guard;
 use policyd_probe::git::NEUTRAL;
 use policyd_record::outcome;
@@ -166,6 +168,8 @@ impl<'a> Machine<'a> {
             world.put(format!("{PROJECT}/.git/config"), config);
         }
         if let Some(level) = &given.approvals {
+            // A policy that is adjusted is a copy, whose expressions are not counted as covered.
+            self.ready.policy.approvals = ApprovalLevel::from_name(level).unwrap_or_default();
             world
                 .put(format!("{USER_CONFIG}/policyd/config.yaml"), format!("approvals: {level}\n"));
         }
@@ -411,6 +415,7 @@ impl Drop for Machine<'_> {
     /// The pack is the same for every case.
     fn drop(&mut self) {
         self.unchanged.put_back(&mut self.ready.policy);
+        self.ready.policy.approvals = ApprovalLevel::None;
     }
 }
 

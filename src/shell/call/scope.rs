@@ -267,6 +267,11 @@ impl Scanner<'_> {
         let name = name.map(|it| node_text(it, source)).unwrap_or_default();
         let name = name.split('[').next().unwrap_or(name).to_owned();
         self.call.assigned.insert(name.clone());
+        let text = node_text(node, source);
+        // Arithmetic evaluates a subscript in a value: `x='a[$(y)]'; [[ $x -gt 0 ]]`.
+        if text.contains("='") && ["[$(", "[`"].iter().any(|it| text.contains(it)) {
+            self.call.mark_not_understood("a subscript in quotes runs commands");
+        }
         let adds = child_of_kind(node, "+=").is_some();
         let mut values = match node.child_by_field_name("value") {
             Some(list) if list.kind() == "array" => {
