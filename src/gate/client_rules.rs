@@ -275,13 +275,11 @@ fn prefix_rule(call: &str) -> Option<(ClientRule, String)> {
     })?;
     let list = pattern.get(..end)?.replace('\'', "\"").replace(",]", "]").replace(", ]", "]");
     let words: Vec<Json> = serde_json::from_str(&list).ok()?;
-    let words: Option<Vec<Vec<String>>> = words
-        .iter()
-        .map(|it| match it {
-            Json::String(word) => Some(vec![word.clone()]),
-            other => serde_json::from_value(other.clone()).ok(),
-        })
-        .collect();
+    let alternatives = |it: &Json| match it.as_str() {
+        Some(word) => Some(vec![word.to_owned()]),
+        None => serde_json::from_value(it.clone()).ok(),
+    };
+    let words: Option<Vec<Vec<String>>> = words.iter().map(alternatives).collect();
     Some((ClientRule::Prefix(words?), decision.to_owned()))
 }
 

@@ -4,6 +4,8 @@
 
 use std::rc::Rc;
 
+use serde_json::Value as Json;
+
 use super::client_rules::{ClientRuleMatch, ClientRules};
 use super::context::GateContext;
 use super::guards::{GuardEvaluation, JudgedCall};
@@ -20,8 +22,13 @@ use policyd_shell::vocabulary::ShellVocabulary;
 const ESCAPES: [(&str, &str); 3] = [
     ("dangerouslyDisableSandbox", "true"),
     ("with_escalated_permissions", "true"),
-    ("sandbox_permissions", "\"require_escalated\""),
+    ("sandbox_permissions", "require_escalated"),
 ];
+
+/// Returns whether a field has the value with which a call leaves the sandbox.
+fn is_escape(value: &Json, escape: &str) -> bool {
+    value.as_bool().is_some_and(|it| it && escape == "true") || value.as_str() == Some(escape)
+}
 
 /// Drops the allow of the guards if another rule wants a question.
 pub(super) fn confirm(
@@ -33,7 +40,7 @@ pub(super) fn confirm(
 ) {
     let input = &context.request.event.tool_input;
     let escapes =
-        ESCAPES.iter().find(|it| input.get(it.0).is_some_and(|value| value.to_string() == it.1));
+        ESCAPES.iter().find(|it| input.get(it.0).is_some_and(|value| is_escape(value, it.1)));
     let tool = context.request.event.tool_name.as_deref().unwrap_or_default();
     let is_shell = context.words.lens.is_shell_tool(tool);
     let escapes = match escapes {

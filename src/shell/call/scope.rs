@@ -327,6 +327,14 @@ impl Scanner<'_> {
         ShellText { glob: false, ..value }.with_home(&self.context.around.home)
     }
 
+    /// Adds a declaration that prints variables as a program: `declare -p`.
+    fn add_printing(&mut self, keyword: &str, words: &[&str], scope: &ShellState) {
+        let words = std::iter::once(keyword).chain(words.iter().copied()).map(ShellText::known);
+        let words: Vec<ShellText> = words.collect();
+        let program = self.build_invocation(&words, scope, &StandardInput::default(), Vec::new());
+        self.add_program(program);
+    }
+
     /// Applies `export A=b`, `local a` and similar declarations.
     pub(super) fn apply_declaration(
         &mut self,
@@ -339,25 +347,12 @@ impl Scanner<'_> {
         let children: Vec<Node<'_>> = node.named_children(&mut cursor).collect();
         let is_local = matches!(keyword.as_str(), "declare" | "typeset" | "local");
         // `declare -n` makes a reference to another variable. From here on both values are unknown.
-        let refers = is_local
-            && children.iter().any(|it| {
-                let text = node_text(*it, source);
-                text.starts_with('-') && text.contains('n')
-            });
-        let exports = keyword == "export"
-            || children.iter().any(|it| {
-                let text = node_text(*it, source);
-                text.starts_with('-') && text.contains('x')
-            });
-        let is_option = |it: &str, letter: char| it.starts_with('-') && it.contains(letter);
         let words: Vec<&str> = children.iter().map(|it| node_text(*it, source)).collect();
+        let has = |letter: char| words.iter().any(|it| it.starts_with('-') && it.contains(letter));
+        let (refers, exports) = (is_local && has('n'), keyword == "export" || has('x'));
         // Without names, a declaration prints all variables.
-        if !is_local && words.is_empty() || words.iter().any(|it| is_option(it, 'p')) {
-            let words: Vec<ShellText> =
-                std::iter::once(keyword.as_str()).chain(words).map(ShellText::known).collect();
-            let program =
-                self.build_invocation(&words, scope, &StandardInput::default(), Vec::new());
-            self.add_program(program);
+        if !is_local && words.is_empty() || has('p') {
+            self.add_printing(&keyword, &words, scope);
         }
         // A shell evaluates all words of a declaration before it sets the first variable.
         let mut set = Vec::new();
