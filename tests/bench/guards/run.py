@@ -2,7 +2,7 @@
 """Measures policyd and its peers on public sets of tool calls, through the hook that Claude Code calls before a tool.
 
     python3 tests/bench/guards/run.py fetch                     # clone the sets (100 MB)
-    python3 tests/bench/guards/run.py run --page src/docs/about/guards.md
+    python3 tests/bench/guards/run.py run --page src/docs/about/guard-accuracy.md
     python3 tests/bench/guards/run.py run --half tune --only nah,dcg --lines misjudged.jsonl
     python3 tests/bench/guards/run.py self-test                 # two calls, without the sets
 
