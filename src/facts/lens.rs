@@ -34,9 +34,9 @@ pub struct MatcherConfig {
     /// Programs whose first operand is a script, such as `python`.
     pub script_runners: Vec<String>,
     /// Environment variables that do not change which files and programs a program uses.
-    pub plain_variables: Vec<String>,
+    pub plain_variables: Lazy<Vec<String>>,
     /// Globs of programs that a project installs for itself.
-    pub tool_folders: Vec<String>,
+    pub tool_folders: Lazy<Vec<String>>,
     /// Beginnings of the reasons with which the pack blocks a stop.
     pub block_headers: Vec<String>,
 }

@@ -107,6 +107,10 @@ record! {
 const PLAIN: Conversion<Option<Vec<String>>> =
     Conversion::reading(|node, _| FieldValue::from_node(node).map(Some));
 
+/// A list that few calls need.
+const DEFERRED_TEXTS: Conversion<Lazy<Vec<String>>> =
+    Conversion::reading(|node, _| Some(Vec::from_node(node)?.into()));
+
 /// Text without spaces around it.
 const TRIMMED: Conversion<String> =
     Conversion::reading(|node, _| Some(node.text()?.trim().to_owned()));
@@ -231,10 +235,10 @@ record! {
             "Options that take a value, per program, or per program and subcommand (`git \
              commit`): `-m` takes the next word or what is glued to it, `-S*` only what is glued \
              to it.";
-        plain_variables: TEXTS => lens.plain_variables,
+        plain_variables: TEXTS => lens.plain_variables by DEFERRED_TEXTS,
             "Environment variables that do not change which files and programs a program uses: `NODE_ENV`, `PAGER=cat`. `*` \
              matches any characters.";
-        tool_folders: GLOBS => lens.tool_folders,
+        tool_folders: GLOBS => lens.tool_folders by DEFERRED_TEXTS,
             "Programs that a project installs for itself, as globs of paths: `**/node_modules/.bin/*`.";
         read_tools: TEXTS => knowledge.read_tools, "Tools that read files.";
         file_effects: EFFECT.list => knowledge.effects by EFFECTS,

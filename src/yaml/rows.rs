@@ -3,6 +3,7 @@
 //! A hook looks for the rows of one or two programs in tables of hundreds of programs.
 
 use std::borrow::Cow;
+use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::OnceLock;
@@ -63,12 +64,21 @@ impl NameIndex {
     /// Returns the numbers in the line of a plain name.
     fn exact(&self, name: &str) -> Option<&str> {
         let plain = self.lines.get(..self.patterns)?;
-        // A line begins after the end of another one; the first one follows an empty line.
-        let start = ["\n", name, "\t"].concat();
-        let at = memchr::memmem::find(plain, start.as_bytes())?.checked_add(start.len())?;
-        let rest = plain.get(at..)?;
-        let end = memchr::memchr(b'\n', rest).unwrap_or(rest.len());
-        std::str::from_utf8(rest.get(..end)?).ok()
+        let (mut low, mut high) = (0, plain.len());
+        while low < high {
+            let middle = low.midpoint(high);
+            let start = memchr::memrchr(b'\n', plain.get(low..middle)?);
+            let start = start.map_or(low, |it| low.saturating_add(it).saturating_add(1));
+            let rest = plain.get(start..high)?;
+            let line = rest.get(..memchr::memchr(b'\n', rest)?)?;
+            let (found, rows) = line.split_at_checked(memchr::memchr(b'\t', line)?)?;
+            match found.cmp(name.as_bytes()) {
+                Ordering::Less => low = start.saturating_add(line.len()).saturating_add(1),
+                Ordering::Greater => high = start,
+                Ordering::Equal => return std::str::from_utf8(rows.get(1..)?).ok(),
+            }
+        }
+        None
     }
 
     fn patterns(&self) -> impl Iterator<Item = (&str, &str)> {
@@ -88,7 +98,7 @@ impl FromIterator<(String, usize)> for NameIndex {
             let rows: Vec<String> = rows.iter().map(usize::to_string).collect();
             text + &name + "\t" + &rows.join(" ") + "\n"
         };
-        let text = plain.into_iter().fold("\n".to_owned(), line);
+        let text = plain.into_iter().fold(String::new(), line);
         let patterns = text.len();
         Self { lines: wild.into_iter().fold(text, line).into_bytes().into(), patterns }
     }
@@ -107,8 +117,9 @@ fn numbers(text: &str) -> impl Iterator<Item = usize> {
 
 /// Returns whether a name begins with the text before the first special character of a pattern.
 fn begins_as(name: &str, pattern: &str) -> bool {
-    let end = pattern.find(WILD).unwrap_or(pattern.len());
-    pattern.get(..end).is_some_and(|it| name.starts_with(it))
+    let mut letters = name.bytes();
+    let mut plain = pattern.bytes().take_while(|it| !WILD.contains(&char::from(*it)));
+    plain.all(|it| letters.next() == Some(it))
 }
 
 /// Rows that are found by their names.
