@@ -42,7 +42,7 @@ pub fn set(world: &dyn World, level: ApprovalLevel) -> Result<PathBuf, Approvals
     }
 }
 
-/// Returns the text of the file with another level. The key is on a line of its own, because its value is one word.
+/// Returns the text of the file with another level. The key has a separate line, because its value is one word.
 fn changed(before: &str, level: ApprovalLevel) -> String {
     let line = format!("approvals: {}", level.as_str());
     let is_key = |it: &&str| it.starts_with("approvals:");

@@ -121,7 +121,8 @@ pub(super) fn admit(
         None => {
             let GateStatus { config: switches, enforcement, allowances, pins, .. } = status;
             let is_asked = event.kind == EventKind::PermissionRequest;
-            let approvals = is_asked.then(|| request.configurations.approvals(world));
+            let approvals =
+                is_asked.then(|| request.configurations.approvals(world, &project.main));
             let approvals = approvals.unwrap_or_default();
             Ok(Admitted { project, switches, enforcement, allowances, pins, approvals })
         }

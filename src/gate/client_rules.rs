@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value as Json;
 
 use super::context::GateContext;
-use policyd_base::limits::POLICY_FILE_BYTES_MAX;
+use policyd_base::limits::SETTINGS_FILE_BYTES_MAX;
 use policyd_fact_table::call_facts::CallFacts;
 use policyd_fact_table::program_facts::line;
 use policyd_facts::call::{Access, Invocation, PathMatchers, ResolvedPath};
@@ -17,13 +17,8 @@ use policyd_facts::glob::word_matches;
 use policyd_harness::{claude_code, codex};
 use policyd_world::{World, WorldError};
 
-/// Managed settings of Claude Code on Linux.
-const MANAGED: &str = "/etc/claude-code/managed-settings.json";
 /// Most files of rules that are read.
 const RULE_FILES_MAX: usize = 16;
-
-/// The rule of the client that wants a question.
-pub(super) struct ClientRuleMatch(pub(super) String);
 
 /// One rule as its file has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,21 +43,23 @@ impl ClientRules {
     pub(super) fn load(context: &GateContext<'_>) -> Self {
         let mut rules = Self::default();
         let world = context.world;
-        let home = world.env("HOME").map(PathBuf::from);
-        let own = |variable: &str, folder: &str| {
-            world.env(variable).map(PathBuf::from).or_else(|| Some(home.as_ref()?.join(folder)))
-        };
         match context.request.caller.harness.name {
             name if name == claude_code::HARNESS.name => {
-                let user = own("CLAUDE_CONFIG_DIR", ".claude").map(|it| it.join("settings.json"));
+                let user = own_folder(context, claude_code::CONFIGURATION);
+                let user = user.map(|it| it.join("settings.json"));
                 user.iter().for_each(|it| rules.read_settings(world, it, true));
-                let project = context.project.root.join(".claude");
-                let others = ["settings.json", "settings.local.json"].map(|it| project.join(it));
-                let others = others.into_iter().chain([PathBuf::from(MANAGED)]);
-                others.for_each(|it| rules.read_settings(world, &it, false));
+                let folder = context.request.event.folder.as_ref();
+                let folder = folder.filter(|it| **it != context.project.root);
+                for project in [&context.project.root].into_iter().chain(folder) {
+                    for file in ["settings.json", "settings.local.json"] {
+                        rules.read_settings(world, &project.join(".claude").join(file), false);
+                    }
+                }
+                let managed = claude_code::MANAGED_SETTINGS.iter().map(Path::new);
+                managed.for_each(|it| rules.read_settings(world, it, false));
             }
             name if name == codex::HARNESS.name => {
-                let folder = own("CODEX_HOME", ".codex").map(|it| it.join("rules"));
+                let folder = own_folder(context, codex::CONFIGURATION).map(|it| it.join("rules"));
                 folder.iter().for_each(|it| rules.read_folder(world, it));
             }
             _ => {}
@@ -79,18 +76,14 @@ impl ClientRules {
         programs.filter(|(_, it)| runs(it)).map(|(at, _)| at).collect()
     }
 
-    /// Returns the rule by which the client asks about a call.
-    pub(super) fn objection(
-        &self,
-        seen: &CallFacts,
-        context: &GateContext<'_>,
-    ) -> Option<ClientRuleMatch> {
+    /// Returns why the client asks about a call, or might ask.
+    pub(super) fn objection(&self, seen: &CallFacts, context: &GateContext<'_>) -> Option<String> {
         if let Some(path) = &self.unread {
-            return Some(ClientRuleMatch(format!("{} cannot be read", path.display())));
+            return Some(format!("the client's rules in `{}` cannot be read", path.display()));
         }
         let tool = context.request.event.tool_name.as_deref().unwrap_or_default();
         let found = self.asks.iter().find(|it| it.concerns(tool, seen));
-        found.map(|it| ClientRuleMatch(it.text()))
+        found.map(|it| format!("the client has the rule `{}`", it.text()))
     }
 
     /// Reads the permissions in a file of settings.
@@ -145,7 +138,7 @@ impl ClientRules {
 
     /// Reads a file. `None` if it does not exist, or if it is recorded as unread.
     fn read(&mut self, world: &dyn World, path: &Path) -> Option<String> {
-        match world.read(path, POLICY_FILE_BYTES_MAX).map(String::from_utf8) {
+        match world.read(path, SETTINGS_FILE_BYTES_MAX).map(String::from_utf8) {
             Ok(Ok(text)) => Some(text),
             Err(WorldError::NotFound) => None,
             Ok(Err(_)) | Err(_) => {
@@ -153,6 +146,17 @@ impl ClientRules {
                 None
             }
         }
+    }
+}
+
+/// Returns the directory of the user's own settings of a client: where a variable says, else below the home directory.
+/// `None` if it lies in the project, because a repository can set variables of a session.
+fn own_folder(context: &GateContext<'_>, (variable, name): (&str, &str)) -> Option<PathBuf> {
+    let absolute =
+        |it: &str| context.world.env(it).map(PathBuf::from).filter(|path| path.is_absolute());
+    match absolute(variable) {
+        Some(folder) => Some(folder).filter(|it| !it.starts_with(&context.project.main)),
+        None => Some(absolute("HOME")?.join(name)),
     }
 }
 

@@ -120,8 +120,7 @@ impl GuardEvaluation<'_> {
         let detail = self.context.request.detail;
         let mut guarded =
             guards::judge(concerned.iter().copied(), event, &seen, asked.0, asked.1, detail);
-        let trusts_committed = !it.is_approval;
-        let scripts = ScriptGuards { context: it, seen: &seen, trusts_committed };
+        let scripts = ScriptGuards { context: it, seen: &seen };
         scripts.judge(asked.0, asked.1, &mut guarded);
         Some(JudgedCall { guarded, seen, elsewhere, rules })
     }

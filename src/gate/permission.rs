@@ -6,14 +6,14 @@ use std::rc::Rc;
 
 use serde_json::Value as Json;
 
-use super::client_rules::{ClientRuleMatch, ClientRules};
+use super::client_rules::ClientRules;
 use super::context::GateContext;
 use super::guards::{GuardEvaluation, JudgedCall};
 use super::output::Report;
 use super::request::Request;
 use policyd_evaluation::Detail;
 use policyd_evaluation::combine::Decision;
-use policyd_evaluation::guards::GuardsOutcome;
+use policyd_evaluation::guards::{GuardVerdict, GuardsOutcome};
 use policyd_fact_table::call_facts::CallFacts;
 use policyd_facts::event::{Event, EventKind};
 use policyd_shell::vocabulary::ShellVocabulary;
@@ -51,20 +51,16 @@ pub(super) fn confirm(
         }
         None => None,
     };
-    let why = match (escapes, rules.objection(seen, context)) {
-        (Some(why), _) => Some(why),
-        (None, Some(ClientRuleMatch(rule))) => Some(format!("the client has the rule `{rule}`")),
-        (None, None) => objection(context, report).or_else(|| {
-            let organization = context.organization?;
-            organization.objection(context.world, context.request)
-        }),
-    };
+    let why = escapes
+        .or_else(|| rules.objection(seen, context))
+        .or_else(|| objection(context, report))
+        .or_else(|| context.organization?.objection(context.world, context.request));
     if let Some(why) = why {
         guarded.withdraw_allow(&why);
     }
 }
 
-/// Returns why the guards before a tool call, at its first chance, would stop this call or ask about it.
+/// Returns why the guards at `pre_tool_use` would stop this call or ask about it.
 pub(super) fn objection(context: &GateContext<'_>, report: &mut Report) -> Option<String> {
     let before = context.request;
     let request = Request {
@@ -81,9 +77,7 @@ pub(super) fn objection(context: &GateContext<'_>, report: &mut Report) -> Optio
     };
     let asked = context.for_approval(&request);
     let JudgedCall { guarded, .. } = GuardEvaluation { context: &asked }.judge(report)?;
-    let stops = |it: &&policyd_evaluation::guards::GuardVerdict| {
-        it.decision() >= Decision::Ask || it.would().is_some()
-    };
+    let stops = |it: &&GuardVerdict| it.decision() >= Decision::Ask || it.would().is_some();
     let found = guarded.verdicts.iter().find(stops)?;
     Some(format!("the guard `{}` would ask about it", found.id))
 }

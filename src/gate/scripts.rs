@@ -31,8 +31,6 @@ const ANSWER_BYTES_MAX: usize = 4096;
 pub(super) struct ScriptGuards<'a> {
     pub(super) context: &'a GateContext<'a>,
     pub(super) seen: &'a CallFacts,
-    /// Whether a committed file is trusted as the user's own. An approval trusts none.
-    pub(super) trusts_committed: bool,
 }
 
 impl ScriptGuards<'_> {
@@ -84,7 +82,8 @@ impl ScriptGuards<'_> {
                 continue;
             }
             let skipped = match guard.in_scripts {
-                GuardedScripts::Changed if !self.trusts_committed => None,
+                // An approval does not trust a committed file as the user's own.
+                GuardedScripts::Changed if self.context.is_approval => None,
                 GuardedScripts::Changed => Some(true),
                 GuardedScripts::Committed => Some(false),
                 GuardedScripts::None | GuardedScripts::All => None,

@@ -281,6 +281,15 @@ const MOMENTS: [ClientEvent; 33] = [
     moment("PostModelSwitch", EventKind::PostModelSwitch, &[&CONTEXT, &NOTICE]),
 ];
 
+/// Directory of the user's settings: the variable that names it, and its name below the home directory.
+pub const CONFIGURATION: (&str, &str) = ("CLAUDE_CONFIG_DIR", ".claude");
+
+/// Settings of the machine: on Linux, and on macOS.
+pub const MANAGED_SETTINGS: [&str; 2] = [
+    "/etc/claude-code/managed-settings.json",
+    "/Library/Application Support/ClaudeCode/managed-settings.json",
+];
+
 /// Row of this client.
 pub const HARNESS: Harness = Harness {
     name: "claude-code",

@@ -46,6 +46,9 @@ const MOMENTS: [ClientEvent; 12] = [
     unmapped("Interrupt"),
 ];
 
+/// Directory of the user's settings: the variable that names it, and its name below the home directory.
+pub const CONFIGURATION: (&str, &str) = ("CODEX_HOME", ".codex");
+
 /// Row of this client.
 pub const HARNESS: Harness = Harness {
     name: "codex",

@@ -153,13 +153,47 @@ impl<'p> Judge<'p> {
         if !self.guards(call.event.kind) {
             return GuardsOutcome::default();
         }
+        let seen = self.analyze(call, around);
+        self.judge_call(call, &seen, facts)
+    }
+
+    /// Evaluates a tool call as [`Self::guard`] does. Also returns whether its permission prompt would be answered at the
+    /// level `work`.
+    pub fn guard_and_approve(
+        &mut self,
+        call: &RecordedEvent<'_>,
+        around: &Rc<CallEnvironment>,
+        facts: &mut Facts,
+    ) -> (GuardsOutcome, bool) {
+        if !self.guards(call.event.kind) {
+            return (GuardsOutcome::default(), false);
+        }
+        let seen = self.analyze(call, around);
+        let guarded = self.judge_call(call, &seen, facts);
+        if guarded.decision != Decision::None || !self.guards(EventKind::PermissionRequest) {
+            return (guarded, false);
+        }
+        let event = Event { kind: EventKind::PermissionRequest, ..call.event.clone() };
+        let prompt = RecordedEvent { event, ..*call };
+        let approved = self.judge_call(&prompt, &seen, facts).decision == Decision::Allow;
+        (guarded, approved)
+    }
+
+    /// Analyzes a tool call.
+    fn analyze(&self, call: &RecordedEvent<'_>, around: &Rc<CallEnvironment>) -> Rc<CallFacts> {
         let knowledge = &*self.policy.guards.knowledge;
         let reading = AnalysisContext { lens: &*self.words.lens, knowledge, around, disk: &NoDisk };
-        let seen = Rc::new(CallFacts {
-            call: call.event.call(reading),
-            around: Rc::clone(around),
-            allowed: Vec::new(),
-        });
+        let call = call.event.call(reading);
+        Rc::new(CallFacts { call, around: Rc::clone(around), allowed: Vec::new() })
+    }
+
+    /// Evaluates the guards of an event about an analyzed call.
+    fn judge_call(
+        &mut self,
+        call: &RecordedEvent<'_>,
+        seen: &Rc<CallFacts>,
+        facts: &mut Facts,
+    ) -> GuardsOutcome {
         let (policy, kind) = (self.policy, call.event.kind);
         let tool = call.event.tool_name.clone().unwrap_or_default();
         if self.meant.len() >= TOOLS_MAX {
@@ -179,28 +213,16 @@ impl<'p> Judge<'p> {
         };
         let gauged = concerned.iter().any(told);
         self.ask(call, gauged, facts, |_, view, evaluator| {
-            evaluator.change(|it| it.call = Some(Rc::clone(&seen)));
+            evaluator.change(|it| it.call = Some(Rc::clone(seen)));
             guards::judge(
                 concerned.iter().copied(),
                 &call.event,
-                &seen,
+                seen,
                 &view.context,
                 evaluator,
                 Detail::Findings,
             )
         })
-    }
-
-    /// Returns whether the permission prompt of a tool call would be answered at the level `work`.
-    pub fn approves(
-        &mut self,
-        call: &RecordedEvent<'_>,
-        around: &Rc<CallEnvironment>,
-        facts: &mut Facts,
-    ) -> bool {
-        let event = Event { kind: EventKind::PermissionRequest, ..call.event.clone() };
-        let prompt = RecordedEvent { event, ..*call };
-        self.guard(&prompt, around, facts).decision == Decision::Allow
     }
 
     /// Runs `ask` with the context of a recorded event.

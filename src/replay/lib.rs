@@ -30,7 +30,6 @@ pub use calls::subject;
 use judge::{Judge, RecordedEvent};
 use observed::{ObservedDecision, ObservedEvent, Observer};
 use policyd_base::id::SessionId;
-use policyd_evaluation::combine::Decision;
 use policyd_facts::Facts;
 use policyd_facts::call::CallEnvironment;
 use policyd_facts::event::{Event, EventKind};
@@ -349,8 +348,8 @@ impl<'a> TranscriptContext<'a> {
             scratch: self.about.scratch,
             now,
         };
-        let guarded = panel.own.guard(&call, &around, facts);
-        if guarded.decision == Decision::None && panel.own.approves(&call, &around, facts) {
+        let (guarded, approved) = panel.own.guard_and_approve(&call, &around, facts);
+        if approved {
             increase(&mut tally.approvable);
         }
         let other = panel.other.as_mut().map(|pack| {

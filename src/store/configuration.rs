@@ -11,7 +11,7 @@ use super::administrator::{self, Weakness};
 use super::alert_settings::{AlertSettingProblem, AlertSettings, CHANNEL_KEYS, REPORT_KEYS};
 use super::pack_rules::{self, PackRules};
 use super::shared::settings::{STORE_KEYS, SharedStoreSettings};
-use super::user;
+use super::user::{self, UserDirectory};
 use policyd_base::limits::POLICY_FILE_BYTES_MAX;
 use policyd_policy::approval::ApprovalLevel;
 use policyd_policy::field_value::{FieldValue, words};
@@ -245,9 +245,14 @@ impl Configurations {
         self.user.get_or_init(|| Configuration::load(world, ConfigurationOwner::User))
     }
 
-    /// Returns which permission prompts policyd answers.
-    pub fn approvals(&self, world: &dyn World) -> ApprovalLevel {
-        ApprovalLevel::chosen(self.organization.approvals, self.user(world).approvals)
+    /// Returns which permission prompts policyd answers in a project. A file in the project does not count as the user's,
+    /// because a repository can set the variable that names its directory.
+    pub fn approvals(&self, world: &dyn World, project: &Path) -> ApprovalLevel {
+        let is_named = world.env(UserDirectory::Configuration.variable()).is_some();
+        let path = ConfigurationOwner::User.path(world).filter(|_| is_named);
+        let is_foreign = path.is_some_and(|it| it.starts_with(project));
+        let user = (!is_foreign).then(|| self.user(world).approvals).flatten();
+        ApprovalLevel::chosen(self.organization.approvals, user)
     }
 
     /// Returns the shared store of the organization, else that of the user, valid or not.
@@ -261,7 +266,8 @@ impl Configurations {
 pub struct Configuration {
     /// Decisions of the organization; those of a user's file do not count.
     pub pins: Pins,
-    /// Which permission prompts policyd answers. `None`: the file does not say it.
+    /// Which permission prompts policyd answers. `None`: the file does not say it. If it might say something that cannot be
+    /// read, policyd answers none.
     pub approvals: Option<ApprovalLevel>,
     /// Server that several hosts share.
     pub store: Option<SharedStoreSettings>,
@@ -286,6 +292,8 @@ impl Configuration {
             Err(problem) => Self {
                 // A file that a user could change is not the organization's.
                 hides_pack_rules: !matches!(problem, ConfigurationProblem::Weak(_)),
+                approvals: (!matches!(problem, ConfigurationProblem::Weak(_)))
+                    .then_some(ApprovalLevel::None),
                 problems: vec![problem],
                 ..Self::default()
             },
@@ -314,7 +322,11 @@ impl Configuration {
         let invalid = findings.into_iter().map(|it| ConfigurationProblem::Invalid(Box::new(it)));
         let problems = invalid.chain(ignored.into_iter().map(Into::into)).collect();
         let store = node.get("store").and_then(SharedStoreSettings::from_node);
-        let approvals = node.get("approvals").and_then(ApprovalLevel::from_node);
+        let level = |it: &Node| ApprovalLevel::from_node(it).unwrap_or_default();
+        let approvals = match node.get("approvals") {
+            Some(said) => Some(level(said)),
+            None => is_damaged.then_some(ApprovalLevel::None),
+        };
         Self { pins, approvals, store, packs, alerts, hides_pack_rules, problems }
     }
 }

@@ -11,14 +11,10 @@ use crate::workspace::project::Project;
 use policyd_base::limits::SETTINGS_FILE_BYTES_MAX;
 use policyd_base::text::counted;
 use policyd_facts::event::EventKind;
+use policyd_harness::claude_code;
 use policyd_world::{World, WorldError};
 
 const ABOUT: &str = "hooks";
-/// Claude Code's settings that an organization gives.
-const MANAGED: [&str; 2] = [
-    "/etc/claude-code/managed-settings.json",
-    "/Library/Application Support/ClaudeCode/managed-settings.json",
-];
 
 /// Folders of plugins that are looked at, at each level.
 const PLUGINS_MAX: usize = 200;
@@ -60,7 +56,11 @@ pub(super) fn inspect_layers(
     }
     checks.extend(doubled(world, project, &callers));
     let inspected = SettingsPlace::of("claude-code").and_then(SettingsPlace::system_file);
-    for path in MANAGED.map(PathBuf::from).into_iter().filter(|it| Some(it) != inspected.as_ref()) {
+    for path in claude_code::MANAGED_SETTINGS
+        .map(PathBuf::from)
+        .into_iter()
+        .filter(|it| Some(it) != inspected.as_ref())
+    {
         if let Ok(bytes) = world.read(&path, SETTINGS_FILE_BYTES_MAX) {
             checks.extend(claude_switches(&path, &String::from_utf8_lossy(&bytes)));
         }

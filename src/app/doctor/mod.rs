@@ -107,7 +107,7 @@ fn switches(world: &dyn World, project: &Project) -> Vec<DoctorCheck> {
     let observes = status.enforcement.text(manifest);
     let observes =
         observes.iter().map(|it| DoctorCheck::new("switch", CheckHealth::Look, it.as_str()));
-    let level = Configurations::load(world).approvals(world);
+    let level = Configurations::load(world).approvals(world, &project.main);
     let approves = (level != ApprovalLevel::None).then(|| {
         let text = format!("permission prompts are answered up to the level `{}`", level.as_str());
         DoctorCheck::good("approvals", text)

@@ -62,8 +62,11 @@ impl Allows {
             let (name, _) = call.variables.iter().find(|it| !is_plain(it.0, it.1))?;
             Some(format!("the line sets `{name}`, which its programs may heed"))
         };
-        let more =
-            |it: &Invocation| format!("no guard allows `{}`, which the same line runs", line(it));
+        let more = |it: &Invocation| {
+            withheld(it, seen, lens).unwrap_or_else(|| {
+                format!("no guard allows `{}`, which the same line runs", line(it))
+            })
+        };
         let why = unread().or_else(|| other.map(more)).or_else(set);
         for GuardOutput { verdict, updated_input } in self.outputs {
             match &why {

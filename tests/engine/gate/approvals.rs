@@ -52,6 +52,49 @@ fn only_the_user_and_the_organization_choose_a_level() {
 }
 
 #[test]
+fn settings_that_a_repository_or_nobody_can_read_approve_nothing() {
+    // A repository can set variables of a session.
+    let world = machine();
+    world.put("/work/.config/policyd/config.yaml", "approvals: work\n");
+    world.set_env("XDG_CONFIG_HOME", "/work/.config");
+    assert_eq!(answer(&world, "ls"), "");
+    let world = chosen("read");
+    let rules = r#"{"permissions": {"allow": ["Bash"]}}"#;
+    world.put("/work/.own/settings.json", rules);
+    for folder in ["/work/.own", ".own"] {
+        world.set_env("CLAUDE_CONFIG_DIR", folder);
+        assert_eq!(answer(&world, "ls && ./deploy"), "", "{folder}");
+    }
+    world.set_env("CLAUDE_CONFIG_DIR", "/home/me/.own");
+    world.put("/home/me/.own/settings.json", rules.replace("Bash", "Bash(deploy)"));
+    assert_eq!(answer(&world, "ls && deploy"), "allow");
+    // What the organization decided is unknown.
+    let world = chosen("work");
+    for text in ["approvals: [", "approvals: much\n"] {
+        govern(&world, ORGANIZATION, text);
+        assert_eq!(answer(&world, "ls"), "", "{text}");
+    }
+    govern(&world, ORGANIZATION, "mode: enforce\n");
+    assert_eq!(answer(&world, "ls"), "allow");
+}
+
+#[test]
+fn a_rule_of_the_client_is_found_from_the_folder_of_the_session() {
+    let world = chosen("read");
+    let rules = r#"{"permissions": {"ask": ["Bash(git log:*)"]}}"#;
+    assert_eq!(answer(&world, "git log -3"), "allow");
+    for file in ["/work/.claude/settings.json", "/etc/claude-code/managed-settings.json"] {
+        world.put(file, rules);
+        assert_eq!(
+            [answer(&world, "git log -3"), answer(&world, "git status")],
+            ["", "allow"],
+            "{file}"
+        );
+        world.put(file, "{}");
+    }
+}
+
+#[test]
 fn a_guard_of_the_organization_objects() {
     let world = chosen("work");
     assert_eq!(answer(&world, "cargo test"), "allow");
