@@ -14,7 +14,7 @@ use policyd_fact_table::call_facts::CallFacts;
 use policyd_fact_table::program_facts::line;
 use policyd_facts::call::{Access, Invocation, PathMatchers, ResolvedPath};
 use policyd_facts::glob::word_matches;
-use policyd_harness::{claude_code, codex};
+use policyd_harness::{UserFolder, claude_code, codex};
 use policyd_world::{World, WorldError};
 
 /// Most files of rules that are read.
@@ -45,7 +45,7 @@ impl ClientRules {
         let world = context.world;
         match context.request.caller.harness.name {
             name if name == claude_code::HARNESS.name => {
-                let user = own_folder(context, claude_code::CONFIGURATION);
+                let user = own_folder(context, claude_code::USER_FOLDER);
                 let user = user.map(|it| it.join("settings.json"));
                 user.iter().for_each(|it| rules.read_settings(world, it, true));
                 let folder = context.request.event.folder.as_ref();
@@ -59,7 +59,7 @@ impl ClientRules {
                 managed.for_each(|it| rules.read_settings(world, it, false));
             }
             name if name == codex::HARNESS.name => {
-                let folder = own_folder(context, codex::CONFIGURATION).map(|it| it.join("rules"));
+                let folder = own_folder(context, codex::USER_FOLDER).map(|it| it.join("rules"));
                 folder.iter().for_each(|it| rules.read_folder(world, it));
             }
             _ => {}
@@ -151,12 +151,12 @@ impl ClientRules {
 
 /// Returns the directory of the user's own settings of a client: where a variable says, else below the home directory.
 /// `None` if it lies in the project, because a repository can set variables of a session.
-fn own_folder(context: &GateContext<'_>, (variable, name): (&str, &str)) -> Option<PathBuf> {
+fn own_folder(context: &GateContext<'_>, place: UserFolder) -> Option<PathBuf> {
     let absolute =
         |it: &str| context.world.env(it).map(PathBuf::from).filter(|path| path.is_absolute());
-    match absolute(variable) {
+    match absolute(place.variable) {
         Some(folder) => Some(folder).filter(|it| !it.starts_with(&context.project.main)),
-        None => Some(absolute("HOME")?.join(name)),
+        None => Some(absolute("HOME")?.join(place.below_home)),
     }
 }
 

@@ -15,7 +15,7 @@ use serde_json::{Map, Value};
 
 use super::{
     AbsenceSigns, Capability, ClientEvent, Harness, ProcessSigns, ResponseField, ResponseFieldRow,
-    ResponseTemplate, TranscriptDirectory, Transcripts, moment,
+    ResponseTemplate, TranscriptDirectory, Transcripts, UserFolder, moment,
 };
 
 /// Notice to the user.
@@ -281,8 +281,9 @@ const MOMENTS: [ClientEvent; 33] = [
     moment("PostModelSwitch", EventKind::PostModelSwitch, &[&CONTEXT, &NOTICE]),
 ];
 
-/// Directory of the user's settings: the variable that names it, and its name below the home directory.
-pub const CONFIGURATION: (&str, &str) = ("CLAUDE_CONFIG_DIR", ".claude");
+/// Directory of the user's settings.
+pub const USER_FOLDER: UserFolder =
+    UserFolder { variable: "CLAUDE_CONFIG_DIR", below_home: ".claude" };
 
 /// Settings of the machine: on Linux, and on macOS.
 pub const MANAGED_SETTINGS: [&str; 2] = [

@@ -19,8 +19,8 @@ use super::claude_code::{
     ASKS_ANYWAY, BLOCK, CONTEXT, DENY, GRANT, HALT, INPUT_ALLOWED, NOTICE, REFUSE,
 };
 use super::{
-    AbsenceSigns, ClientEvent, Harness, ProcessSigns, TranscriptDirectory, Transcripts, moment,
-    rename, unmapped,
+    AbsenceSigns, ClientEvent, Harness, ProcessSigns, TranscriptDirectory, Transcripts, UserFolder,
+    moment, rename, unmapped,
 };
 
 /// Maximum bytes of a context that is not moved to a file: 2,500 tokens of about 4 bytes, minus a
@@ -46,8 +46,8 @@ const MOMENTS: [ClientEvent; 12] = [
     unmapped("Interrupt"),
 ];
 
-/// Directory of the user's settings: the variable that names it, and its name below the home directory.
-pub const CONFIGURATION: (&str, &str) = ("CODEX_HOME", ".codex");
+/// Directory of the user's settings.
+pub const USER_FOLDER: UserFolder = UserFolder { variable: "CODEX_HOME", below_home: ".codex" };
 
 /// Row of this client.
 pub const HARNESS: Harness = Harness {

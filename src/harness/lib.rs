@@ -25,6 +25,15 @@ use serde_json::{Map, Value};
 use policyd_facts::event::{EventKind, spelled_alike};
 use policyd_facts::record::TranscriptFormat;
 
+/// Directory of the user's settings of a client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct UserFolder {
+    /// Variable that names the directory; empty if the client has none.
+    pub variable: &'static str,
+    /// Name below the home directory.
+    pub below_home: &'static str,
+}
+
 /// Part of a response that a client can support at an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Capability {

@@ -8,7 +8,7 @@ use crate::workspace::project::Project;
 use policyd_base::limits::HOOK_TIMEOUT_SECONDS as TIMEOUT_SECONDS;
 use policyd_facts::event::EventKind;
 use policyd_harness::{
-    ClientEvent, Harness, claude_code, codex, copilot, cursor, droid, gemini, opencode,
+    ClientEvent, Harness, UserFolder, claude_code, codex, copilot, cursor, droid, gemini, opencode,
 };
 use policyd_world::World;
 
@@ -55,8 +55,8 @@ pub struct SettingsPlace {
     /// The first version that reads such a hook line, and what it does then; nothing where that is
     /// not known.
     pub since: Option<(&'static str, &'static str)>,
-    /// Its folder of the user: a variable that names it, and its name below the home folder.
-    user: (&'static str, &'static str),
+    /// Its folder of the user.
+    user: UserFolder,
     /// The file in that folder.
     user_file: &'static str,
     /// The file in a project.
@@ -119,7 +119,7 @@ pub const PLACES: [SettingsPlace; 7] = [
         harness: &claude_code::HARNESS,
         program: "claude",
         since: Some(("2.1.139", "passes `args` to a hook")),
-        user: claude_code::CONFIGURATION,
+        user: claude_code::USER_FOLDER,
         user_file: "settings.json",
         project_file: ".claude/settings.json",
         local_file: Some(".claude/settings.local.json"),
@@ -140,7 +140,7 @@ pub const PLACES: [SettingsPlace; 7] = [
         harness: &codex::HARNESS,
         program: "codex",
         since: None,
-        user: codex::CONFIGURATION,
+        user: codex::USER_FOLDER,
         user_file: "hooks.json",
         project_file: ".codex/hooks.json",
         local_file: None,
@@ -164,7 +164,7 @@ pub const PLACES: [SettingsPlace; 7] = [
         harness: &gemini::HARNESS,
         program: "gemini",
         since: None,
-        user: ("", ".gemini"),
+        user: UserFolder { variable: "", below_home: ".gemini" },
         user_file: "settings.json",
         project_file: ".gemini/settings.json",
         local_file: None,
@@ -188,7 +188,7 @@ pub const PLACES: [SettingsPlace; 7] = [
         harness: &cursor::HARNESS,
         program: "cursor-agent",
         since: None,
-        user: ("", ".cursor"),
+        user: UserFolder { variable: "", below_home: ".cursor" },
         user_file: "hooks.json",
         project_file: ".cursor/hooks.json",
         local_file: None,
@@ -207,7 +207,7 @@ pub const PLACES: [SettingsPlace; 7] = [
         harness: &copilot::HARNESS,
         program: "copilot",
         since: None,
-        user: ("", ".copilot"),
+        user: UserFolder { variable: "", below_home: ".copilot" },
         user_file: "hooks/policyd.json",
         project_file: ".github/hooks/policyd.json",
         local_file: None,
@@ -230,7 +230,7 @@ pub const PLACES: [SettingsPlace; 7] = [
         harness: &droid::HARNESS,
         program: "droid",
         since: None,
-        user: ("", ".factory"),
+        user: UserFolder { variable: "", below_home: ".factory" },
         user_file: "settings.json",
         project_file: ".factory/settings.json",
         local_file: None,
@@ -249,7 +249,7 @@ pub const PLACES: [SettingsPlace; 7] = [
         harness: &opencode::HARNESS,
         program: "opencode",
         since: None,
-        user: ("", ".config/opencode"),
+        user: UserFolder { variable: "", below_home: ".config/opencode" },
         user_file: "plugins/policyd.js",
         project_file: ".opencode/plugins/policyd.js",
         local_file: None,
@@ -271,7 +271,7 @@ impl SettingsPlace {
 
     /// The directory of the client below the user's home directory; `None` without a home directory.
     pub fn user_folder(&self, world: &dyn World) -> Option<PathBuf> {
-        let (variable, below_home) = self.user;
+        let UserFolder { variable, below_home } = self.user;
         let named = Some(variable).filter(|it| !it.is_empty()).and_then(|it| world.env(it));
         let moved = || {
             let rest = below_home.strip_prefix(".config/")?;

@@ -6,7 +6,7 @@ use crate::error::AppError;
 use crate::sessions::logged_entries::DecisionLogs;
 use crate::workspace::project::Project;
 use policyd_gate::meter::MeterPlace;
-use policyd_harness::claude_code;
+use policyd_harness::{UserFolder, claude_code};
 use policyd_store::session::SessionStore;
 use policyd_world::{FileKind, World};
 
@@ -68,8 +68,8 @@ fn newest(world: &dyn World, folder: &Path, named: Option<&str>) -> Option<Meter
 /// Directory in which Claude Code stores the transcripts of a project. Its name is the project's path, with a dash for
 /// every character except ASCII letters and digits.
 fn client_folder(world: &dyn World, project: &Project) -> Option<PathBuf> {
-    let (variable, name) = claude_code::CONFIGURATION;
-    let home = || world.env("HOME").map(|it| Path::new(&it).join(name));
+    let UserFolder { variable, below_home } = claude_code::USER_FOLDER;
+    let home = || world.env("HOME").map(|it| Path::new(&it).join(below_home));
     let root = world.env(variable).map(PathBuf::from).or_else(home)?;
     let text = project.folder.to_string_lossy();
     let key: String =
