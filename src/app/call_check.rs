@@ -114,6 +114,8 @@ fn read_report(
     answer.changed_input = adapted.updated_input;
     answer.problems = report.around.problems;
     answer.not_evaluated = report.around.no_opinion;
+    let effects = report.seen.iter().flat_map(|it| it.call.effect_list(&it.around));
+    answer.effects = effects.map(|it| mask(&in_one_line(&it.to_string())).0.into_owned()).collect();
     answer.user = adapted.notice.unwrap_or_default();
     answer.agent = adapted.context.unwrap_or_default();
     match adapted.decision {

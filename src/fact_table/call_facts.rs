@@ -78,6 +78,22 @@ pub(super) const ROWS: &[FactRow] = &[
     ),
     field(
         Subject::Call,
+        "effects",
+        Type::Texts,
+        Structure,
+        [
+            "What it does to files and variables and which files it runs, as far as known, the gravest first: `deletes /x (home)`. The place is `project`, `temporary`, `home`, `elsewhere`, or `unknown place`.",
+            "action.effects.len() > 0",
+        ],
+        |it, _| {
+            on_call(it, |seen| {
+                let effects = seen.call.effect_list(&seen.around);
+                Ok(texts(effects.iter().map(ToString::to_string)))
+            })
+        },
+    ),
+    field(
+        Subject::Call,
         "address",
         Type::Text,
         Structure,

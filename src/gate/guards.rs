@@ -70,6 +70,7 @@ impl GuardEvaluation<'_> {
         self.allow(&mut guarded, &seen.call, report);
         self.log(&guarded, &seen, &elsewhere, report);
         self.answer(guarded, report);
+        report.seen = Some(seen);
         true
     }
 

@@ -1,12 +1,14 @@
 //! The report about one event, and its entries in the logs.
 
 use std::path::Path;
+use std::rc::Rc;
 
 use super::context::GateContext;
 use super::request::Request;
 use policyd_base::limits;
 use policyd_evaluation::inputs::Inputs;
 use policyd_evaluation::{self as evaluation, StopOutcome};
+use policyd_fact_table::call_facts::CallFacts;
 use policyd_fact_table::context::Excuse;
 use policyd_facts::event::Event;
 use policyd_hook::HookResponse;
@@ -32,6 +34,8 @@ pub struct Report {
     pub trace: Vec<String>,
     /// Why nothing was evaluated; nothing if something was.
     pub unjudged: Option<Unjudged>,
+    /// The tool call as guards see it. `None` if no guard applies.
+    pub seen: Option<Rc<CallFacts>>,
 }
 
 /// Why an event was not evaluated.

@@ -10,6 +10,9 @@ use policyd_record::table::{Align, Screen, TextCell, TextTable};
 /// Version of the JSON form.
 const CHECKED_CALL_VERSION: u32 = 1;
 
+/// Effects that the text shows.
+const EFFECTS_MAX: usize = 12;
+
 /// A rule that fired at the call, or whose result is unknown.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RuleAnswer {
@@ -43,6 +46,8 @@ pub struct CheckedCall {
     pub decision: Decision,
     /// The rules that fired, the strongest first.
     pub rules: Vec<RuleAnswer>,
+    /// What the call does to files and variables, as far as known.
+    pub effects: Vec<String>,
     /// Number of evaluated guards.
     pub evaluated: usize,
     /// Why no rule was evaluated.
@@ -120,6 +125,7 @@ impl CheckedCall {
             "decision": self.decision.as_str(),
             "would": self.would(),
             "rules": self.rules.iter().map(rule).collect::<Vec<_>>(),
+            "effects": self.effects,
             "evaluated": self.evaluated,
             "not_evaluated": self.not_evaluated,
             "agent": self.agent,
@@ -159,6 +165,14 @@ impl CheckedCall {
             if !content.trim().is_empty() {
                 line(&mut text, &format!("\n{}", style.bold(title)));
                 content.lines().for_each(|it| screen.paragraph(&mut text, "  ", it));
+            }
+        }
+        if !self.effects.is_empty() {
+            line(&mut text, &format!("\n{}", style.bold("The call")));
+            let (shown, rest) = self.effects.split_at(self.effects.len().min(EFFECTS_MAX));
+            shown.iter().for_each(|it| screen.paragraph(&mut text, "  ", it));
+            if !rest.is_empty() {
+                line(&mut text, &format!("  and {} more", rest.len()));
             }
         }
         for it in &self.problems {

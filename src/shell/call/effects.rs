@@ -1,8 +1,108 @@
-//! Which kinds of effects a call has. Guards whose condition asks about others are neither decoded nor evaluated.
+//! The effects of a call: as a list that users read, and as a set of kinds. Guards whose condition asks about other kinds are
+//! neither decoded nor evaluated.
+
+use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Access, Call};
+use super::{Access, Call, CallEnvironment, Invocation, ResolvedPath, is_nowhere};
+
+/// What an effect does to its target.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum EffectKind {
+    /// A file is deleted.
+    Deletes,
+    /// A file is changed or created.
+    Changes,
+    /// The files of a directory tree are changed or created.
+    ChangesTree,
+    /// A file is read.
+    Reads,
+    /// A file is run.
+    Runs,
+    /// A program runs code that cannot be known.
+    RunsUnknownCode,
+    /// A program is unknown, because its name is.
+    StartsUnknownProgram,
+    /// A variable of a program is set.
+    Sets,
+    /// A part of the call was not analyzed.
+    NotAnalyzed,
+}
+
+impl EffectKind {
+    /// Returns the words before the target.
+    #[must_use]
+    pub const fn text(self) -> &'static str {
+        match self {
+            Self::Deletes => "deletes",
+            Self::Changes => "changes",
+            Self::ChangesTree => "changes files below",
+            Self::Reads => "reads",
+            Self::Runs => "runs the file",
+            Self::RunsUnknownCode => "runs code that cannot be known:",
+            Self::StartsUnknownProgram => "starts a program that cannot be known:",
+            Self::Sets => "sets",
+            Self::NotAnalyzed => "does what was not analyzed:",
+        }
+    }
+}
+
+/// Where the target of an effect lies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum EffectPlace {
+    /// The path is not known.
+    Unknown,
+    /// Neither in the project, nor in the home directory, nor among temporary files.
+    Elsewhere,
+    /// In the home directory of the user, outside of the project.
+    Home,
+    /// Among temporary files.
+    Temporary,
+    /// In the project.
+    Project,
+}
+
+impl EffectPlace {
+    /// Returns the name of the place.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Unknown => "unknown place",
+            Self::Elsewhere => "elsewhere",
+            Self::Home => "home",
+            Self::Temporary => "temporary",
+            Self::Project => "project",
+        }
+    }
+
+    fn of(place: &ResolvedPath, around: &CallEnvironment) -> Self {
+        match place.real(around) {
+            None => Self::Unknown,
+            Some(it) if around.in_project(it) => Self::Project,
+            Some(it) if around.is_temporary(it) => Self::Temporary,
+            Some(it) if around.is_home(it) => Self::Home,
+            Some(_) => Self::Elsewhere,
+        }
+    }
+}
+
+/// One effect of a call, as far as it is known before the call runs.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct CallEffect {
+    pub kind: EffectKind,
+    /// File, program, or variable.
+    pub target: String,
+    /// `None` for a program or a variable.
+    pub place: Option<EffectPlace>,
+}
+
+impl fmt::Display for CallEffect {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{} {}", self.kind.text(), self.target)?;
+        self.place.map_or(Ok(()), |it| write!(out, " ({})", it.as_str()))
+    }
+}
 
 /// A set of kinds of effects.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -58,5 +158,48 @@ impl Call {
         ];
         let kinds = kinds.into_iter().filter_map(|(kind, has)| has.then_some(kind));
         kinds.fold(CallEffects::default(), CallEffects::union)
+    }
+
+    /// Returns the effects of the call, each once, the gravest kind first. Programs whose effects are not described have none
+    /// beside their redirections and the paths among their arguments.
+    #[must_use]
+    pub fn effect_list(&self, around: &CallEnvironment) -> Vec<CallEffect> {
+        let of_path = |kind, place: &ResolvedPath| {
+            let target = place.absolute.as_ref().filter(|_| !place.open).unwrap_or(&place.written);
+            let target = target.clone();
+            CallEffect { kind, target, place: Some(EffectPlace::of(place, around)) }
+        };
+        let files = self.files.iter().filter(|it| !it.place.real(around).is_some_and(is_nowhere));
+        let files = files.map(|it| {
+            let kind = match it.does {
+                Access::Read => EffectKind::Reads,
+                Access::Write => EffectKind::Changes,
+                Access::Delete => EffectKind::Deletes,
+            };
+            of_path(kind, &it.place)
+        });
+        let trees = self.trees.iter().map(|it| of_path(EffectKind::ChangesTree, &it.place));
+        let scripts = self.all_scripts();
+        let runs = scripts.iter().map(|it| {
+            let place = around.known_place(&it.path, None);
+            of_path(EffectKind::Runs, &place)
+        });
+        let other =
+            |kind, target: &str| CallEffect { kind, target: target.to_owned(), place: None };
+        let unknown = self.programs.iter().filter_map(|it: &Invocation| {
+            let kind = match (it.name.is_empty(), it.runs_unknown) {
+                (true, _) => EffectKind::StartsUnknownProgram,
+                (false, true) => EffectKind::RunsUnknownCode,
+                (false, false) => return None,
+            };
+            Some(other(kind, &it.called.text))
+        });
+        let sets = self.variables.keys().map(|it| other(EffectKind::Sets, it));
+        let unread = self.unread.iter().map(|it| other(EffectKind::NotAnalyzed, it));
+        let all = files.chain(trees).chain(runs).chain(unknown).chain(sets).chain(unread);
+        let mut all: Vec<CallEffect> = all.collect();
+        all.sort();
+        all.dedup();
+        all
     }
 }

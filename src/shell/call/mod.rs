@@ -33,7 +33,7 @@ use serde_json::Value as Json;
 
 pub use containers::ContainerMounts;
 pub use disk::{CallDisk, NoDisk};
-pub use effects::CallEffects;
+pub use effects::{CallEffect, CallEffects, EffectKind, EffectPlace};
 pub use files::{
     Access, CodeCall, FileAccess, FileEffect, Interpreter, OperandSelector, PatchFile,
     ProgramDatabase, ShellValue, is_nowhere,

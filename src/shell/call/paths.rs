@@ -408,6 +408,13 @@ impl CallEnvironment {
         folders.any(|it| (below(it) || below(self.led_to(it))) && !(of_home && holds_home(it)))
     }
 
+    /// Returns whether a path is the home directory or is below it.
+    #[must_use]
+    pub fn is_home(&self, path: &str) -> bool {
+        let home = self.home.as_str();
+        !home.is_empty() && [home, self.led_to(home)].iter().any(|it| within(path, it))
+    }
+
     /// Returns whether a path is neither in the project nor temporary.
     #[must_use]
     pub fn is_outside(&self, path: &str) -> bool {
