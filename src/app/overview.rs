@@ -252,6 +252,8 @@ impl Overview<'_> {
         row.blocked_stops = activity.blocked_stops;
         row.released_stops = activity.released_stops;
         row.blocked_calls = activity.blocked_calls;
+        row.approved_calls = activity.approved_calls;
+        row.left_prompts = activity.left_prompts;
         row.observed = activity.observed;
         let Some((transcript, session)) = activity.transcript else { return };
         let (store, _) = project::sessions(self.world, self.project, &self.policy.settings);

@@ -126,6 +126,8 @@ pub(super) enum Command {
     Allow(AllowArguments),
     /// Teach policyd that a command belongs to a class, such as `test`
     Learn(LearnArguments),
+    /// Suggest rules that answer the permission prompts which you always approved
+    Suggest(SuggestArguments),
     /// Pause policyd for a limited time, in this project or in one session
     Pause(PauseArguments),
     /// End a pause
@@ -494,6 +496,34 @@ pub(super) struct LearnArguments {
     /// The command as one argument, such as `bin/qualify`
     #[arg(value_name = "COMMAND")]
     pub(super) command: String,
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum SuggestAction {
+    /// Add suggested rules to your own pack, for every project
+    Accept {
+        /// Ids of the rules
+        #[arg(value_name = "ID", required = true)]
+        ids: Vec<String>,
+    },
+}
+
+#[derive(Debug, clap::Args)]
+pub(super) struct SuggestArguments {
+    #[command(subcommand)]
+    pub(super) action: Option<SuggestAction>,
+    /// Only prompts within this duration before now, such as `12h` or `3d`
+    #[arg(long, value_name = "DURATION", default_value = "30d", global = true)]
+    pub(super) since: String,
+    /// Prompts of all projects in which policyd evaluated something
+    #[arg(long, global = true)]
+    pub(super) all: bool,
+    /// Number of prompts that you must have approved for a rule
+    #[arg(long, value_name = "N", default_value = "3", global = true)]
+    pub(super) min: std::num::NonZeroUsize,
+    /// Output format
+    #[arg(long, value_enum, default_value = "text")]
+    pub(super) format: ReportFormat,
 }
 
 #[derive(Debug, clap::Args)]

@@ -47,7 +47,8 @@ const GROUPS: [CommandGroup; 5] = [
     CommandGroup {
         title: "Write",
         commands: &[
-            "init", "lint", "test", "try", "facts", "learn", "trust", "pack", "schema", "lsp",
+            "init", "lint", "test", "try", "facts", "learn", "suggest", "trust", "pack", "schema",
+            "lsp",
         ],
         rows: &[],
     },

@@ -50,6 +50,7 @@ mod signal;
 mod state;
 mod status;
 mod store;
+mod suggest;
 mod test;
 mod top;
 mod trust;
@@ -72,8 +73,8 @@ use arguments::{
     PushArguments, QueueSelector, RationalizationAction, RecordArguments, ReplayArguments,
     ReportArguments, ReportFormat, ResumeArguments, RunArguments, RunFormat, SchemaArguments,
     SignalAction, SignalArguments, StateAction, StatusArguments, StoreAction, StorePlace,
-    TestArguments, TestFormat, TopArguments, TrustArguments, TryArguments, UninstallArguments,
-    Update, UpdateArguments,
+    SuggestArguments, TestArguments, TestFormat, TopArguments, TrustArguments, TryArguments,
+    UninstallArguments, Update, UpdateArguments,
 };
 use policyd_app::packs;
 use policyd_app::workspace::project;
@@ -89,7 +90,7 @@ use policyd_facts::event::EventKind;
 use policyd_hook::{self as hook, HookResponse};
 use policyd_store::configuration::Configurations;
 use policyd_world::World;
-use policyd_yaml::suggest;
+use policyd_yaml::suggest::nearest;
 
 /// What an exit code means. `eval` in hook format always exits with 0.
 pub const EXIT_CODES: [(u8, &str); 11] = [
@@ -207,6 +208,7 @@ fn command(world: &dyn World, console: &mut Console<'_>, arguments: &[OsString])
         Command::Try(it) => try_out::run(world, console, &it),
         Command::Allow(it) => allow::run(world, console, &it),
         Command::Learn(it) => learn::run(world, console, &it),
+        Command::Suggest(it) => suggest::run(world, console, &it),
         Command::Pause(it) => pause::pause(world, console, &it),
         Command::Resume(it) => pause::resume(world, console, &it),
         Command::Disable(it) => pause::disable(world, console, &it),
@@ -336,7 +338,7 @@ fn names_a_command(arguments: &[OsString]) -> bool {
         return false;
     }
     let is_command = |it: &str| it != "eval" && known.contains(&it);
-    let near = first.and_then(|it| suggest::nearest(it, &known));
+    let near = first.and_then(|it| nearest(it, &known));
     words.iter().any(|it| is_command(it)) || near.is_some_and(is_command)
 }
 

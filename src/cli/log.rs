@@ -14,6 +14,7 @@ use policyd_record::decision_log::{Entry, LoggedGuard, NoOpinionKind};
 use policyd_record::notice::{Notice, NoticeKind};
 use policyd_record::paint::TextColor;
 use policyd_record::table::{Align, Screen, TextCell, TextTable};
+use policyd_replay::subject;
 use policyd_report::overview::short_name;
 use policyd_store::log_chain::ChainReport;
 use policyd_world::World;
@@ -244,6 +245,7 @@ fn row(entry: &Entry) -> Vec<TextCell> {
     let (what, findings) = match (kind, &entry.notice) {
         (Some(kind), Some(notice)) => of_notice(kind, notice),
         _ if !entry.guards.is_empty() => of_guards(entry),
+        _ if entry.left_prompt() => of_prompt(entry),
         _ => of_stop(entry),
     };
     let findings = findings.into_iter().chain(entry.problems.iter().cloned());
@@ -252,6 +254,13 @@ fn row(entry: &Entry) -> Vec<TextCell> {
     let what = TextCell::new(what.as_str(), color(&what));
     let (time, id) = (entry.timestamp.as_str(), entry.id.as_str());
     vec![time.into(), id.into(), session.into(), what, findings.into()]
+}
+
+/// A permission prompt that the user answered, and the call that it was about.
+fn of_prompt(entry: &Entry) -> (String, Vec<String>) {
+    let tool = entry.tool.as_deref().unwrap_or_default();
+    let call = entry.read_call().map(|it| subject(tool, &it.input));
+    (format!("prompt {tool}"), call.into_iter().collect())
 }
 
 /// What happened beside decisions, and to what.

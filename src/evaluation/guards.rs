@@ -157,6 +157,8 @@ pub struct GuardsOutcome {
     pub judged: Vec<String>,
     /// Evaluated guards that passed, if their conditions were requested.
     pub silent: Vec<SilentGuard>,
+    /// At a permission prompt: positions of the programs of the call that no guard allows.
+    pub not_allowed: Vec<usize>,
 }
 
 /// A guard that was evaluated and passed.

@@ -264,7 +264,8 @@ impl GuardEvaluation<'_> {
         report.around.guarded = Some(guarded);
     }
 
-    /// Logs what guards say and what they said it about; nothing is logged of their silence.
+    /// Logs what guards say and what they said it about. Their silence is logged only at a permission prompt, which the user
+    /// then answers.
     fn log(
         &self,
         guarded: &GuardsOutcome,
@@ -273,7 +274,8 @@ impl GuardEvaluation<'_> {
         report: &mut Report,
     ) {
         let Request { event, now, dry_run, .. } = self.context.request;
-        if guarded.verdicts.is_empty() || (*dry_run && !project::debug(self.context.world)) {
+        let is_silent = guarded.verdicts.is_empty() && event.kind != EventKind::PermissionRequest;
+        if is_silent || (*dry_run && !project::debug(self.context.world)) {
             return;
         }
         let patches = seen.call.patches.iter().map(|it| &it.path);

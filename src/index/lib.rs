@@ -40,7 +40,7 @@ pub use query::{
 /// Name of the file below the user's state directory.
 const FILE: &str = "decisions.sqlite";
 /// Version of the tables. An index of another version is built again.
-const SCHEMA_VERSION: i64 = 3;
+const SCHEMA_VERSION: i64 = 4;
 const SCHEMA: &str = include_str!("schema.sql");
 
 /// Why the index cannot be used.

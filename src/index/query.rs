@@ -16,7 +16,7 @@ use policyd_world::{World, WorldError};
 use policyd_yaml::time::Timestamp;
 
 /// Smallest mark of what happens beside decisions, which a separate index finds.
-const RARE: i64 = 18;
+const RARE: i64 = 22;
 
 /// Which decisions are listed. Empty fields match all.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -403,6 +403,8 @@ fn count(activity: &mut Activity, outcome: DecisionOutcome, would_stop: bool, nu
         DecisionOutcome::BlockedCall | DecisionOutcome::Halted | DecisionOutcome::Asked => {
             &mut activity.blocked_calls
         }
+        DecisionOutcome::ApprovedCall => &mut activity.approved_calls,
+        DecisionOutcome::LeftPrompt => &mut activity.left_prompts,
         DecisionOutcome::PassedStop
         | DecisionOutcome::Noted
         | DecisionOutcome::Switched

@@ -30,7 +30,7 @@ CREATE TABLE decision (
 ) WITHOUT ROWID;
 CREATE INDEX decision_time ON decision (at, mark);
 -- What happens beside decisions is rare. `RARE` in `query.rs` repeats the condition.
-CREATE INDEX decision_rare ON decision (at) WHERE mark >= 18;
+CREATE INDEX decision_rare ON decision (at) WHERE mark >= 22;
 -- The result of a rule in a decision.
 CREATE TABLE firing (
     file INTEGER NOT NULL,

@@ -250,9 +250,9 @@ fn filters_select_decisions() {
 fn what_happens_beside_decisions_is_found_by_its_own_index() {
     let rare = DecisionOutcome::ALL.into_iter().filter(|it| *it >= DecisionOutcome::RunEnded);
     for outcome in rare {
-        assert!(mark(outcome, false) >= 18, "{outcome:?}");
+        assert!(mark(outcome, false) >= 22, "{outcome:?}");
     }
-    assert!(mark(DecisionOutcome::NotEvaluated, true) < 18);
+    assert!(mark(DecisionOutcome::NotEvaluated, true) < 22);
     let index = DecisionIndex::in_memory().unwrap();
     let plan = |outcomes: &[DecisionOutcome]| -> String {
         let filter = DecisionFilter { outcomes: outcomes.to_vec(), ..DecisionFilter::default() };

@@ -65,6 +65,10 @@ pub struct Activity {
     pub released_stops: u64,
     /// Tool calls that were blocked since then, or about which the user was asked.
     pub blocked_calls: u64,
+    /// Permission prompts that policyd answered since then.
+    pub approved_calls: u64,
+    /// Permission prompts that policyd left to the user since then.
+    pub left_prompts: u64,
     /// Decisions that were only observed since then and would have blocked or asked.
     pub observed: u64,
     /// Path of the transcript and id of the session that was evaluated last.
@@ -95,6 +99,10 @@ impl Activity {
             self.add_stop(entry, at, counts);
         } else if counts && entry.stopped_call() {
             self.blocked_calls = self.blocked_calls.saturating_add(1);
+        } else if counts {
+            let (approved, left) = (entry.approved_call(), entry.left_prompt());
+            self.approved_calls = self.approved_calls.saturating_add(u64::from(approved));
+            self.left_prompts = self.left_prompts.saturating_add(u64::from(left));
         }
     }
 
@@ -110,19 +118,36 @@ impl Activity {
 
     /// Takes over what another part of the logs tells.
     pub fn merge(&mut self, other: Self) {
-        let is_newer = other.last >= self.last;
+        let Self {
+            last,
+            last_stop,
+            blocked_stops,
+            released_stops,
+            blocked_calls,
+            approved_calls,
+            left_prompts,
+            observed,
+            transcript,
+        } = other;
+        let is_newer = last >= self.last;
         let stop = |it: &Option<LastStop>| it.as_ref().and_then(|it| it.at);
-        if other.last_stop.is_some() && stop(&other.last_stop) >= stop(&self.last_stop) {
-            self.last_stop = other.last_stop;
+        if last_stop.is_some() && stop(&last_stop) >= stop(&self.last_stop) {
+            self.last_stop = last_stop;
         }
-        if other.transcript.is_some() && (is_newer || self.transcript.is_none()) {
-            self.transcript = other.transcript;
+        if transcript.is_some() && (is_newer || self.transcript.is_none()) {
+            self.transcript = transcript;
         }
-        self.last = self.last.max(other.last);
-        self.blocked_stops = self.blocked_stops.saturating_add(other.blocked_stops);
-        self.released_stops = self.released_stops.saturating_add(other.released_stops);
-        self.blocked_calls = self.blocked_calls.saturating_add(other.blocked_calls);
-        self.observed = self.observed.saturating_add(other.observed);
+        self.last = self.last.max(last);
+        for (own, more) in [
+            (&mut self.blocked_stops, blocked_stops),
+            (&mut self.released_stops, released_stops),
+            (&mut self.blocked_calls, blocked_calls),
+            (&mut self.approved_calls, approved_calls),
+            (&mut self.left_prompts, left_prompts),
+            (&mut self.observed, observed),
+        ] {
+            *own = own.saturating_add(more);
+        }
     }
 
     fn add_stop(&mut self, entry: &Entry, at: Option<Timestamp>, counts: bool) {

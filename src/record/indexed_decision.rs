@@ -25,6 +25,10 @@ pub enum DecisionOutcome {
     Asked,
     /// A rule fired and did not block.
     Noted,
+    /// policyd approved a call at the permission prompt of the client.
+    ApprovedCall,
+    /// The user answered a permission prompt.
+    LeftPrompt,
     /// A user turned policyd or a rule off or on.
     Switched,
     /// Nothing was evaluated.
@@ -47,7 +51,7 @@ pub enum DecisionOutcome {
 
 impl DecisionOutcome {
     /// Every outcome, in the order of a menu.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 18] = [
         Self::BlockedStop,
         Self::ReleasedStop,
         Self::PassedStop,
@@ -55,6 +59,8 @@ impl DecisionOutcome {
         Self::Halted,
         Self::Asked,
         Self::Noted,
+        Self::ApprovedCall,
+        Self::LeftPrompt,
         Self::Switched,
         Self::NotEvaluated,
         Self::RunEnded,
@@ -77,6 +83,8 @@ impl DecisionOutcome {
             Self::Halted => "halted",
             Self::Asked => "asked",
             Self::Noted => "noted",
+            Self::ApprovedCall => "approved_call",
+            Self::LeftPrompt => "left_prompt",
             Self::Switched => "switched",
             Self::NotEvaluated => "not_evaluated",
             Self::RunEnded => "run_ended",
@@ -123,6 +131,8 @@ impl DecisionOutcome {
             "halt" => Self::Halted,
             "ask" => Self::Asked,
             _ if entry.no_opinion.is_some() => Self::NotEvaluated,
+            _ if entry.approved_call() => Self::ApprovedCall,
+            _ if entry.left_prompt() => Self::LeftPrompt,
             _ => Self::Noted,
         }
     }
@@ -219,6 +229,7 @@ mod tests {
                 "inputs": {"transcript": {"path": "/t"}}})
         };
         let call = |decision: &str| json!({"event": "pre_tool_use", "decision": decision});
+        let prompt = |decision: &str| json!({"event": "permission_request", "decision": decision});
         let change = |outcome: &str| {
             json!({"event": "breaker_change", "decision": "none",
                 "notice": {"subject": "api/x", "outcome": outcome, "text": "E"}})
@@ -232,6 +243,9 @@ mod tests {
             (call("halt"), DecisionOutcome::Halted),
             (call("ask"), DecisionOutcome::Asked),
             (call("none"), DecisionOutcome::Noted),
+            (prompt("allow"), DecisionOutcome::ApprovedCall),
+            (prompt("none"), DecisionOutcome::LeftPrompt),
+            (prompt("block"), DecisionOutcome::BlockedCall),
             (json!({"event": "pause", "decision": "none"}), DecisionOutcome::Switched),
             (json!({"event": "run_end", "decision": "none"}), DecisionOutcome::RunEnded),
             (json!({"event": "escalation", "decision": "none"}), DecisionOutcome::Escalated),

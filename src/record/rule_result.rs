@@ -114,6 +114,12 @@ impl Entry {
         self.decision == "allow" && self.event == EventKind::PermissionRequest.name()
     }
 
+    /// Returns whether policyd left a permission prompt to the user.
+    #[must_use]
+    pub fn left_prompt(&self) -> bool {
+        self.decision == "none" && self.event == EventKind::PermissionRequest.name()
+    }
+
     /// Returns whether a rule would have blocked or asked if it had been enforced.
     #[must_use]
     pub fn would_stop(&self) -> bool {

@@ -17,7 +17,7 @@ use policyd_fact_table::call_facts::CallFacts;
 use policyd_fact_table::context::{ConversationProse, FactView, Readings};
 use policyd_fact_table::source::FactSources;
 use policyd_facts::Facts;
-use policyd_facts::call::{AnalysisContext, CallEnvironment, NoDisk};
+use policyd_facts::call::{AnalysisContext, CallEnvironment, Invocation, NoDisk};
 use policyd_facts::compiled::CompiledMatchers;
 use policyd_facts::event::{Event, EventKind};
 use policyd_policy::Policy;
@@ -44,6 +44,15 @@ pub struct RecordedEvent<'s> {
     pub scratch: &'s [PathBuf],
     /// Time of the event.
     pub now: Timestamp,
+}
+
+/// What the guards say at the permission prompt of a recorded call.
+#[derive(Debug, Default)]
+pub struct ReplayedPrompt {
+    /// Whether they answer it in place of the user.
+    pub is_approved: bool,
+    /// Programs of the call that no guard allows. Empty if a guard stops the call before the prompt.
+    pub not_allowed: Vec<Invocation>,
 }
 
 /// Evaluator of one pack. Its caches serve all stops.
@@ -157,26 +166,27 @@ impl<'p> Judge<'p> {
         self.judge_call(call, &seen, facts)
     }
 
-    /// Evaluates a tool call as [`Self::guard`] does. Also returns whether its permission prompt would be answered at the
-    /// level `work`.
+    /// Evaluates a tool call as [`Self::guard`] does, and then its permission prompt.
     pub fn guard_and_approve(
         &mut self,
         call: &RecordedEvent<'_>,
         around: &Rc<CallEnvironment>,
         facts: &mut Facts,
-    ) -> (GuardsOutcome, bool) {
+    ) -> (GuardsOutcome, ReplayedPrompt) {
         if !self.guards(call.event.kind) {
-            return (GuardsOutcome::default(), false);
+            return (GuardsOutcome::default(), ReplayedPrompt::default());
         }
         let seen = self.analyze(call, around);
         let guarded = self.judge_call(call, &seen, facts);
         if guarded.decision != Decision::None || !self.guards(EventKind::PermissionRequest) {
-            return (guarded, false);
+            return (guarded, ReplayedPrompt::default());
         }
         let event = Event { kind: EventKind::PermissionRequest, ..call.event.clone() };
         let prompt = RecordedEvent { event, ..*call };
-        let approved = self.judge_call(&prompt, &seen, facts).decision == Decision::Allow;
-        (guarded, approved)
+        let GuardsOutcome { decision, not_allowed, .. } = self.judge_call(&prompt, &seen, facts);
+        let programs = not_allowed.into_iter().filter_map(|at| seen.call.programs.get(at));
+        let not_allowed = programs.cloned().collect();
+        (guarded, ReplayedPrompt { is_approved: decision == Decision::Allow, not_allowed })
     }
 
     /// Analyzes a tool call.

@@ -15,6 +15,7 @@
 //! let _alone = PolicyPair::new(&policy, None); // without a second pack to compare with
 //! ```
 
+pub mod answers;
 mod calls;
 pub mod compare;
 pub mod judge;
@@ -348,8 +349,8 @@ impl<'a> TranscriptContext<'a> {
             scratch: self.about.scratch,
             now,
         };
-        let (guarded, approved) = panel.own.guard_and_approve(&call, &around, facts);
-        if approved {
+        let (guarded, prompt) = panel.own.guard_and_approve(&call, &around, facts);
+        if prompt.is_approved {
             increase(&mut tally.approvable);
         }
         let other = panel.other.as_mut().map(|pack| {

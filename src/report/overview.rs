@@ -96,6 +96,10 @@ pub struct ProjectRow {
     pub released_stops: u64,
     /// Tool calls in that time that were blocked, or about which the user was asked.
     pub blocked_calls: u64,
+    /// Permission prompts in that time that policyd answered.
+    pub approved_calls: u64,
+    /// Permission prompts in that time that policyd left to the user.
+    pub left_prompts: u64,
     /// Decisions in that time that were only observed.
     pub observed: u64,
     /// Tasks in the dead-letter queue.
@@ -500,9 +504,14 @@ fn totals(rows: &[ProjectRow], since: Duration) -> String {
     let sum = |count: &dyn Fn(&ProjectRow) -> u64| rows.iter().map(count).sum::<u64>();
     let (stops, calls) = (sum(&|it| it.blocked_stops), sum(&|it| it.blocked_calls));
     let released = sum(&|it| it.released_stops);
+    let (approved, left) = (sum(&|it| it.approved_calls), sum(&|it| it.left_prompts));
+    let prompts = match approved.saturating_add(left) {
+        0 => String::new(),
+        all => format!(" Permission prompts: {approved} of {all} answered by policyd."),
+    };
     format!(
         "{}; waiting for you: {waiting}. Blocked within {}: {stops} stops + {calls} tool calls; released: \
-         {released} stops.",
+         {released} stops.{prompts}",
         counted(rows.len(), "project"),
         duration_text(since),
     )

@@ -6,22 +6,20 @@ use std::sync::Arc;
 
 use super::Found;
 use super::pack_change::{PackChange, PackChangeError, USER_MANIFEST, line_end, with_files};
+use super::rule_addition::{quoted, read_cases};
 use crate::workspace::project::Project;
-use policyd_base::limits::CASE_FILE_BYTES_MAX;
 use policyd_cases::shape::FOLDER;
 use policyd_facts::compiled::CompiledMatchers;
 use policyd_facts::{Program, shell};
 use policyd_policy::Policy;
 use policyd_store::user;
-use policyd_world::{World, WorldError};
+use policyd_world::World;
 use policyd_yaml::node::{Node, NodeKind};
 use policyd_yaml::{Source, suggest, yaml};
 
 const VOCABULARY: &str = "vocabulary.yaml";
 /// File of the cases, in the directory of cases.
 const CASES: &str = "learned.yaml";
-/// Characters of a pattern that needs no quotes.
-const PLAIN: &str = " ._/+-";
 
 /// Why a command was not learned.
 #[derive(Debug, thiserror::Error)]
@@ -111,11 +109,10 @@ pub fn plan(
     let case = case(kind, command);
     let mut files: Vec<(PathBuf, String)> =
         changed.into_iter().map(|(file, text)| (folder.join(file), text)).collect();
-    let cases_before = match world.read(&cases, CASE_FILE_BYTES_MAX) {
-        Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
-        Err(WorldError::NotFound) => "# Cases of `policyd learn`.\n".to_owned(),
-        Err(error) => return Err(PackChangeError::File { path: cases, error }.into()),
-    };
+    let mut cases_before = read_cases(world, &cases)?;
+    if cases_before.is_empty() {
+        "# Cases of `policyd learn`.\n".clone_into(&mut cases_before);
+    }
     if !cases_before.contains(&case) {
         files.push((cases, format!("{}\n\n{case}", cases_before.trim_end())));
     }
@@ -155,16 +152,6 @@ fn case(kind: &str, command: &str) -> String {
     let name = quoted(&format!("`{command}` is a {kind} command"));
     let command = quoted(command);
     format!("- name: {name}\n  on: {{command: {command}}}\n  expect: {{classes: [{kind}]}}\n")
-}
-
-/// Returns a text as YAML writes it, in double quotes if it needs any.
-fn quoted(text: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || PLAIN.contains(c);
-    let is_word = text.starts_with(|c: char| c.is_ascii_alphabetic());
-    match is_word && text.chars().all(is_plain) {
-        true => text.to_owned(),
-        false => serde_json::Value::from(text).to_string(),
-    }
 }
 
 /// Adds a program to a class in the text of a vocabulary. `None` if the class has a form that this does not extend.

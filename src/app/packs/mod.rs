@@ -5,6 +5,7 @@ pub mod learned;
 pub mod pack_change;
 pub mod places;
 pub mod remote;
+pub mod rule_addition;
 pub mod rule_change;
 mod rule_entry;
 pub mod rule_text;

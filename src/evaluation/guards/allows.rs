@@ -6,7 +6,7 @@ use super::{GuardOutput, GuardVerdict, GuardsOutcome, SilentGuard};
 use policyd_fact_table::call_facts::CallFacts;
 use policyd_fact_table::program_facts::line;
 use policyd_facts::call::{Invocation, PathMatchers, ShellText};
-use policyd_facts::event::Event;
+use policyd_facts::event::{Event, EventKind};
 use policyd_facts::glob::word_matches;
 use policyd_facts::lens::MatcherConfig;
 use policyd_policy::Mode;
@@ -46,8 +46,13 @@ impl Allows {
             let mut allowed = self.programs.iter().filter_map(|at| call.programs.get(*at));
             it.guessed && allowed.any(|by| it.wrappers.last() == Some(&by.name))
         };
-        let mut programs = call.programs.iter().enumerate().filter(|(_, it)| !is_known(it));
-        let other = programs.find(|(at, _)| !self.programs.contains(at)).map(|(_, it)| it);
+        let is_other =
+            |(at, it): &(usize, &Invocation)| !is_known(it) && !self.programs.contains(at);
+        let mut others = call.programs.iter().enumerate().filter(is_other);
+        if event.kind == EventKind::PermissionRequest {
+            guarded.not_allowed = others.clone().map(|(at, _)| at).collect();
+        }
+        let other = others.next().map(|(_, it)| it);
         let unread =
             || Some(format!("the command line was not understood: {}", call.unread.first()?));
         let is_plain = |name: &str, value: &ShellText| {

@@ -15,16 +15,6 @@ use policyd_base::limits::{
 };
 use policyd_yaml::checksum::checksum;
 
-/// Beginnings of results of denied calls, from versions before clients marked them.
-const REFUSALS: [&str; 6] = [
-    "The user doesn't want to proceed with this tool use",
-    "The user doesn't want to take this action",
-    "[Request interrupted by user for tool use]",
-    "Claude requested permissions",
-    "Permission to use ",
-    "PreToolUse:",
-];
-
 /// Number of lines that identify an error.
 const ERROR_LINES: usize = 2;
 
@@ -189,12 +179,7 @@ fn call_hash(id: &str) -> u64 {
 }
 
 fn outcome(result: &ToolResult<'_>, code: Option<i32>) -> CommandOutcome {
-    let refused = || {
-        let text = result.text.first_line();
-        REFUSALS.iter().any(|start| text.starts_with(start))
-    };
-    let marked = !result.denial.is_empty() && result.denial != "interrupted";
-    if marked || (result.error && refused()) {
+    if result.is_denied() {
         CommandOutcome::Denied
     } else if result.error || result.interrupted || !result.denial.is_empty() {
         CommandOutcome::Failed

@@ -164,6 +164,29 @@ pub struct ToolResult<'a> {
     pub exit_code: Option<i32>,
 }
 
+/// Beginnings of results of denied calls, from versions before clients marked them.
+const REFUSALS: [&str; 6] = [
+    "The user doesn't want to proceed with this tool use",
+    "The user doesn't want to take this action",
+    "[Request interrupted by user for tool use]",
+    "Claude requested permissions",
+    "Permission to use ",
+    "PreToolUse:",
+];
+
+impl ToolResult<'_> {
+    /// Returns whether the user or the client denied the call, so that it did not run.
+    #[must_use]
+    pub fn is_denied(&self) -> bool {
+        let is_marked = !self.denial.is_empty() && self.denial != "interrupted";
+        let is_refused = || {
+            let text = self.text.first_line();
+            REFUSALS.iter().any(|start| text.starts_with(start))
+        };
+        is_marked || (self.error && is_refused())
+    }
+}
+
 /// Token usage of one API call.
 #[derive(Debug, Default)]
 pub struct TokenUse<'a> {

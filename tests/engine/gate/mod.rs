@@ -26,6 +26,7 @@ mod replay;
 mod scene;
 mod sessions;
 mod status;
+mod suggest;
 mod told;
 mod trust;
 mod try_out;

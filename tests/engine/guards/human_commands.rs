@@ -8,6 +8,7 @@ const HUMAN_COMMANDS: &[&str] = &[
     "init",
     "allow x",
     "learn test x",
+    "suggest accept x",
     "pause 1d",
     "disable",
     "enable",

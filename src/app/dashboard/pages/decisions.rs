@@ -25,6 +25,8 @@ pub(super) const fn outcome_words(outcome: DecisionOutcome) -> (&'static str, &'
         DecisionOutcome::Halted => ("halted", "bad"),
         DecisionOutcome::Asked => ("asked", "look"),
         DecisionOutcome::Noted => ("not blocked", "quiet"),
+        DecisionOutcome::ApprovedCall => ("approved", "good"),
+        DecisionOutcome::LeftPrompt => ("prompt", "quiet"),
         DecisionOutcome::Switched => ("switched", "look"),
         DecisionOutcome::NotEvaluated => ("not evaluated", "quiet"),
         DecisionOutcome::RunEnded => ("run ended", "quiet"),

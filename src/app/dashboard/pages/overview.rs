@@ -157,6 +157,8 @@ const GROUPS: [(&str, &str, &[DecisionOutcome]); 4] = [
         &[
             DecisionOutcome::PassedStop,
             DecisionOutcome::Noted,
+            DecisionOutcome::ApprovedCall,
+            DecisionOutcome::LeftPrompt,
             DecisionOutcome::Switched,
             DecisionOutcome::NotEvaluated,
             DecisionOutcome::RunEnded,

@@ -215,9 +215,15 @@ fn timeline(
         at: place(*at),
         title: format!("turn {}: {}", it.number("iteration").unwrap_or(0.0), it.text("failure")),
     });
-    let stopped = decisions
-        .iter()
-        .filter(|it| !matches!(it.outcome, DecisionOutcome::PassedStop | DecisionOutcome::Noted));
+    let stopped = decisions.iter().filter(|it| {
+        !matches!(
+            it.outcome,
+            DecisionOutcome::PassedStop
+                | DecisionOutcome::Noted
+                | DecisionOutcome::ApprovedCall
+                | DecisionOutcome::LeftPrompt
+        )
+    });
     let stopped = stopped.map(|it| {
         let (word, class) = outcome_words(it.outcome);
         PlotMark { class, at: place(it.at), title: format!("{word}: {}", it.detail) }
