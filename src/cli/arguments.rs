@@ -93,8 +93,8 @@ pub(super) struct Arguments {
         display_order = 900
     )]
     pub(super) color: Color,
-    /// Run as if policyd was started in this directory; must be the first option
-    #[arg(short = 'C', value_name = "DIR", display_order = 901)]
+    /// Run as if policyd was started in this directory
+    #[arg(short = 'C', value_name = "DIR", global = true, display_order = 901)]
     pub(super) directory: Option<PathBuf>,
     #[command(subcommand)]
     pub(super) command: Command,

@@ -126,7 +126,7 @@ pub(super) fn all(screen: Screen) -> String {
     }
     let mut options = TextTable::new(2, &[Align::Left, Align::Left]);
     let own = [
-        ("-C DIR", "Run as if policyd was started in this directory; must be the first option"),
+        ("-C DIR", "Run as if policyd was started in this directory"),
         ("--color WHEN", "When to colorize the output: `auto`, `always` or `never`"),
         ("-h, --help", "Print help"),
         ("-V, --version", "Print the version"),

@@ -60,6 +60,7 @@ mod watch;
 use clap::CommandFactory;
 use clap::error::ErrorKind;
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::rc::Rc;
 
 use arguments::{
@@ -143,10 +144,11 @@ pub fn run(world: &dyn World, console: &mut Console<'_>, arguments: &[OsString])
     }
 }
 
-/// Whether the arguments contain `-C` where a command does not know it.
-fn is_late_directory(error: &clap::Error) -> bool {
-    let unknown = error.get(clap::error::ContextKind::InvalidArg);
-    matches!(unknown, Some(clap::error::ContextValue::String(it)) if it == "-C")
+/// Returns the directory that `-C` names behind the command. The caller starts there, so that no command has to know it.
+#[must_use]
+pub fn late_directory(arguments: &[OsString]) -> Option<PathBuf> {
+    let is_named = arguments.iter().any(|it| it.as_encoded_bytes().starts_with(b"-C"));
+    line::parse(arguments).ok().filter(|_| is_named)?.directory
 }
 
 /// Returns what to say if a `policyd` of another release started this program.
@@ -184,14 +186,8 @@ fn command(world: &dyn World, console: &mut Console<'_>, arguments: &[OsString])
         return help::run(console, &words);
     }
     let parsed = match line::parse(arguments) {
-        Ok(parsed) if parsed.directory.is_none() => parsed,
-        Err(error) if !is_late_directory(&error) => {
-            return usage(&error, world, console, arguments);
-        }
-        Ok(_) | Err(_) => {
-            console.eprint("`-C DIR` must be the first option");
-            return EXIT_USAGE;
-        }
+        Ok(parsed) => parsed,
+        Err(error) => return usage(&error, world, console, arguments),
     };
     set_terminal(world, console, parsed.color);
     match parsed.command {

@@ -22,7 +22,7 @@ fn main() -> ExitCode {
     if arguments.get(1).is_some_and(|it| it == COMPILE_PACK) {
         return compile_pack();
     }
-    let directory = cli::take_directory(&mut arguments);
+    let directory = cli::take_directory(&mut arguments).or_else(|| cli::late_directory(&arguments));
     let hook = cli::is_hook_call(&arguments);
     if hook {
         // A hook writes its answer and nothing else. The panic is reported below.

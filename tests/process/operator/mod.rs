@@ -41,10 +41,19 @@ fn every_user_can_read_the_metrics_file() {
 }
 
 #[test]
-fn a_directory_behind_the_command_is_refused_with_its_place() {
-    let called = Machine::new().run(&["status", "-C", "."], b"");
+fn a_directory_counts_before_and_behind_the_command() {
+    let machine = Machine::new();
+    let other = machine.path("other");
+    git_directory(&other);
+    let there = other.to_str().unwrap();
+    for words in [["-C", there, "status"], ["status", "-C", there]] {
+        let called = machine.run(&words, b"");
+        assert_eq!(called.code, Some(0), "{called:?}");
+        assert!(called.stdout.contains("\nother "), "{called:?}");
+    }
+    let called = machine.run(&["status", "-C", "/no/such"], b"");
     assert_eq!(called.code, Some(2), "{called:?}");
-    assert!(called.stderr.contains("`-C DIR` must be the first option"), "{called:?}");
+    assert!(called.stderr.contains("/no/such cannot be used"), "{called:?}");
 }
 
 #[test]
