@@ -19,6 +19,7 @@ use super::types::{Evidence::Structure, PackName, Subject, Type};
 use policyd_facts::call::{Access, FileAccess, Invocation, ShellText, is_nowhere};
 use policyd_facts::glob::word_matches;
 use policyd_facts::pattern::CommandPattern;
+use policyd_facts::shell::quote;
 
 /// Rows of `program`.
 pub(super) const ROWS: &[FactRow] = &[
@@ -254,6 +255,45 @@ pub(super) const ROWS: &[FactRow] = &[
         },
     )
     .from(FactSource::ProgramPaths),
+    field(
+        Subject::Invocation,
+        "fed_files",
+        Subject::Places.as_type(),
+        Structure,
+        ["Files that it, or what its input comes from, reads.", "program.fed_files.outside"],
+        |it, _| {
+            let at = recognized(it)?.at;
+            on_call(it, |seen| {
+                let upstream = seen.call.upstream(at);
+                let near = |it: &&FileAccess| {
+                    it.does == Access::Read
+                        && it.program.is_some_and(|it| it == at || upstream.contains(&it))
+                };
+                let files = seen.call.files.iter().filter(near);
+                Ok(it.part(ContextPart::Places(files.map(|it| it.place.clone()).collect())))
+            })
+        },
+    )
+    .from(FactSource::ProgramPaths),
+    field(
+        Subject::Invocation,
+        "fed_lines",
+        Type::Texts,
+        Structure,
+        [
+            "The programs whose output reaches it, each with its arguments, in quotes where a shell needs them; `[s]shd`, \
+             a pattern that does not find itself, is `sshd`.",
+            "program.fed_lines.join(\"\\n\").matches(\"(?m)^pgrep .*nginx\")",
+        ],
+        |it, _| {
+            let at = recognized(it)?.at;
+            on_call(it, |seen| {
+                let upstream = seen.call.upstream(at);
+                let programs = upstream.iter().filter_map(|it| seen.call.programs.get(*it));
+                Ok(texts(programs.map(quoted_line)))
+            })
+        },
+    ),
     method(
         Subject::Invocation,
         "expands",
@@ -462,6 +502,33 @@ fn on_program(
         Some(program) => ask(program, named, seen),
         None => Err("no program was recognized".into()),
     })
+}
+
+/// A program with its arguments in quotes. A set of one letter in a pattern is the letter.
+fn quoted_line(program: &Invocation) -> String {
+    let mut line = program.name.clone();
+    for arg in &program.args {
+        let mut text = String::new();
+        let mut rest = arg.text.as_str();
+        while let Some((before, after)) = rest.split_once('[') {
+            text.push_str(before);
+            let mut chars = after.chars();
+            match (chars.next(), chars.next()) {
+                (Some(letter), Some(']')) if letter.is_alphanumeric() => {
+                    text.push(letter);
+                    rest = chars.as_str();
+                }
+                _ => {
+                    text.push('[');
+                    rest = after;
+                }
+            }
+        }
+        text.push_str(rest);
+        line.push(' ');
+        line.push_str(&quote(&text));
+    }
+    line
 }
 
 /// A program as it is shown.

@@ -133,6 +133,10 @@ record! {
         trees: OPERANDS => trees,
             "Operands that are folders written with everything below them.";
         tree_options: TEXTS => tree_options, "Options whose value is such a folder.";
+        marks: TEXTS => marks,
+            "Beginnings of the operands that name files, such as `OPEN:`; where absent, the whole operand is the name.";
+        lists: OPERANDS => lists,
+            "Operands that are folders whose files they print; without such an operand, it is the working folder.";
         unpacks: Kind::Bool => unpacks,
             "Whether they write files of any names below a folder of `tree_options`, or below their working folder.";
     }
@@ -150,6 +154,7 @@ record! {
             "The words it is like, its arguments after them; where absent, its argument is shell \
              text or a list of words.";
         only: TEXTS => only, "Programs in whose code it is looked for; all, where absent.";
+        code: Kind::Bool => code, "Whether its argument is code of the same language: `eval`.";
     }
 
     const SHELL_VALUE: RecordType<ShellValue> = {

@@ -4,10 +4,13 @@
 //! arguments are literals or simple variables.
 //! Does not contain: a parser of any language (a heuristic finds the calls), PowerShell (`powershell`).
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::str::Chars;
 
-use super::code_text::{path_text, shell_text, simplified};
+use super::code_flow::{CallSite, CodeFlow};
+use super::code_text::{UNKNOWN, path_text, shell_text, simplified};
 use super::files::{CodeCall, Interpreter};
 use super::scope::ShellState;
 use super::statements::Scanner;
@@ -22,6 +25,29 @@ use crate::shell::escape_number;
 const RUNS: &str = "run";
 /// The command of a call that lists files.
 const LISTS: &str = "ls";
+/// The command of a call that reads a file.
+const PRINTS: &str = "cat";
+/// The command of such a call if the file is an address.
+const FETCHES: &str = "curl";
+/// Commands of calls whose first argument is an address.
+const CLIENTS: [&str; 5] = [FETCHES, "nc", "ftp", "sendmail", "ssh"];
+/// Languages in which a call needs no brackets.
+const BARE: [&str; 2] = ["perl", "ruby"];
+/// Languages in which a text in backticks is a command.
+const COMMANDS: [&str; 3] = ["perl", "ruby", "php"];
+/// Modules whose functions start programs.
+const MODULES: [&str; 5] = ["child_process", "subprocess", "os", "Kernel", "commands"];
+/// Functions that make a path or a request of a text.
+const MADE_OF_TEXT: [&str; 8] = [
+    "Path(",
+    "pathlib.Path(",
+    "urllib.request.Request(",
+    "request.Request(",
+    "Request(",
+    "URI(",
+    "URI.parse(",
+    "new URL(",
+];
 /// Letters of options of interpreters that take the rest of their word: `perl -MEncode`.
 const TAKES_REST: [char; 7] = ['M', 'm', 'I', 'r', 'W', 'X', 'l'];
 
@@ -48,7 +74,10 @@ impl Scanner<'_> {
                 given(program, code.unwrap_or_default());
                 return None;
             }
-            if row.other.iter().any(|it| it == text) {
+            // `python -m module`, `python -mmodule`
+            let is_glued =
+                |it: &String| it.len() == 2 && !it.ends_with('c') && text.starts_with(it.as_str());
+            if row.other.iter().any(|it| it == text || is_glued(it)) {
                 return None;
             }
             if text == RUNS {
@@ -98,68 +127,242 @@ impl Scanner<'_> {
             self.run_text(starters, &text, &mut scope.clone(), &StandardInput::default());
             return;
         }
-        let knowledge = self.context.knowledge;
         let simple = simplified(program, code);
-        let code = &*simple;
-        let names = NameBindings::of(code);
+        let names = NameBindings::of(&simple);
+        let code = &*without_require(&simple);
+        let knowledge = self.context.knowledge;
         let fits =
             |only: &[String]| only.is_empty() || only.iter().any(|it| word_matches(it, program));
         let rows = || knowledge.calls.iter().filter(|it| fits(&it.only));
+        let is_bare = BARE.iter().any(|it| program.starts_with(it));
         let listed = listed_folders(code, &names, rows().filter(|it| it.like == [LISTS]));
-        for row in rows().filter(|it| it.like != [LISTS]) {
-            let found = names.calls_of(&row.call).flat_map(|it| calls(code, &it, &names));
-            let found: Vec<Vec<String>> = found.collect();
-            for arguments in found {
-                if !self.spend_steps(arguments.iter().map(String::len).sum()) {
-                    return;
-                }
-                self.find_line(code, &arguments);
-                let arguments = names.put_in(arguments);
-                if let Some(command) = opened_pipe(&row.call, &arguments) {
-                    self.scan_text(&command, &mut scope.clone(), &StandardInput::default());
-                    continue;
-                }
-                if let Some(path) = opened_to_write(&row.call, &arguments) {
-                    self.run_words(
-                        vec![ShellText::known("tee"), ShellText::known(path)],
-                        program,
-                        scope,
-                    );
-                    continue;
-                }
-                if !row.like.is_empty() {
-                    let like = row.like.iter().map(ShellText::known);
-                    let named = arguments.iter().filter(|it| !is_setting(it));
-                    let given = named.flat_map(|it| match path_text(it) {
-                        Some(path) => vec![path],
-                        None if listed.is_empty() => vec![ShellText::unknown(it.trim())],
-                        // It is probably one of the files that the code lists.
-                        None => listed.iter().map(ShellText::below).collect(),
-                    });
-                    self.run_words(like.chain(given).collect(), program, scope);
-                    continue;
-                }
-                let Some(first) = arguments.first() else { continue };
-                let texts = literals(first);
-                let is_list = first.trim_start_matches([' ', '*']).starts_with(['[', '(']);
-                let rest = arguments.iter().skip(1).flat_map(|it| literals(it));
-                let words: Vec<String> = match texts.as_slice() {
-                    [] => continue,
-                    _ if is_list => texts,
-                    // `spawn("rm", ["-rf", "/"])`, `execlp("rm", "rm", "-rf")`
-                    [one] if !one.contains(' ') => {
-                        std::iter::once(one.clone()).chain(rest).collect()
-                    }
-                    _ => {
-                        let mut inner = scope.clone();
-                        let text = shell_text(first).unwrap_or_default();
-                        self.scan_text(&text, &mut inner, &StandardInput::default());
-                        continue;
-                    }
-                };
-                let mut inner = scope.clone();
-                self.scan_text(&line(&words), &mut inner, &StandardInput::default());
+        let found: Vec<FoundCall<'_>> = rows()
+            .filter(|it| it.like != [LISTS])
+            .flat_map(|row| {
+                let is_bare = is_bare && (row.like.is_empty() || row.like == [PRINTS]);
+                let each = names.calls_of(&row.call);
+                let each =
+                    each.flat_map(|it| calls(code, &it, &names, is_bare)).collect::<Vec<_>>();
+                each.into_iter().map(move |it| FoundCall { row, ..it })
+            })
+            .collect();
+        let around = CodeAround { program, code, names: &names, listed: &listed };
+        let mut programs = Vec::new();
+        for call in &found {
+            if !self.spend_steps(call.arguments.iter().map(String::len).sum()) {
+                return;
             }
+            self.find_line(code, &call.arguments);
+            programs.push(self.run_call(call, &around, scope));
+        }
+        self.add_flow(&found, &programs, &around, scope);
+    }
+
+    /// Runs what one call in code is like. Returns the indexes of the programs that print what it returns.
+    fn run_call(
+        &mut self,
+        call: &FoundCall<'_>,
+        around: &CodeAround<'_>,
+        scope: &mut ShellState,
+    ) -> Vec<usize> {
+        let row = call.row;
+        let arguments = around.names.put_in(call.arguments.clone());
+        if row.code {
+            return Vec::new();
+        }
+        if let Some(command) = opened_pipe(&row.call, &arguments) {
+            return self.scan_text(&command, &mut scope.clone(), &StandardInput::default()).from;
+        }
+        if let Some(path) = opened_to_write(&row.call, &arguments) {
+            let words = vec![ShellText::known("tee"), ShellText::known(path)];
+            return self.run_words(words, around.program, scope).from;
+        }
+        if !row.like.is_empty() {
+            let named = arguments.iter().filter(|it| !is_setting(it));
+            let given = named.flat_map(|it| match path_text(it) {
+                Some(path) => vec![path],
+                None if around.listed.is_empty() => vec![ShellText::unknown(it.trim())],
+                // It is probably one of the files that the code lists.
+                None => around.listed.iter().map(ShellText::below).collect(),
+            });
+            let given: Vec<ShellText> = given.collect();
+            let fetches = row.like == [PRINTS] && given.first().is_some_and(is_address);
+            let like = row.like.iter().map(|it| if fetches { FETCHES } else { it.as_str() });
+            let words = like.map(ShellText::known).chain(given).collect();
+            return self.run_words(words, around.program, scope).from;
+        }
+        let Some(first) = arguments.first() else { return Vec::new() };
+        let texts = literals(first);
+        let rest = arguments.iter().skip(1).flat_map(|it| literals(it));
+        let words: Vec<String> = match texts.as_slice() {
+            [] => return Vec::new(),
+            _ if is_list(first) => texts,
+            // `spawn("rm", ["-rf", "/"])`, `execlp("rm", "rm", "-rf")`
+            [one] if !one.contains(' ') => std::iter::once(one.clone()).chain(rest).collect(),
+            _ => vec![],
+        };
+        let text = match words.as_slice() {
+            [] => shell_text(first).unwrap_or_default(),
+            words => line(words),
+        };
+        self.scan_text(&text, &mut scope.clone(), &StandardInput::default()).from
+    }
+
+    /// Records that the programs of a call receive what other calls return, and the code that it runs of it.
+    fn add_flow(
+        &mut self,
+        found: &[FoundCall<'_>],
+        programs: &[Vec<usize>],
+        around: &CodeAround<'_>,
+        scope: &ShellState,
+    ) {
+        if found.len() < 2 {
+            return;
+        }
+        let sites: Vec<CallSite> = found.iter().map(|it| it.site(around)).collect();
+        let Some(flow) = CodeFlow::of(around.program, around.code, &sites) else {
+            self.mark_over_limit("its code hands data on too often");
+            return;
+        };
+        for (call, ((own, sources), peers)) in
+            found.iter().zip(programs.iter().zip(&flow.into).zip(&flow.peers))
+        {
+            let from = sources.iter().filter_map(|it| programs.get(*it)).flatten().copied();
+            let from: Vec<usize> = from.collect();
+            let peers = peers.iter().filter(|_| call.is_client());
+            let peers: Vec<ShellText> = peers.flat_map(|it| around.words(it)).collect();
+            for index in own {
+                let Some(program) = self.call.programs.get_mut(*index) else { continue };
+                program.fed_by.extend(from.iter().filter(|it| *it != index));
+                program.args.extend(peers.iter().cloned());
+            }
+            if !from.is_empty() && self.runs_received(call, around) {
+                let words = call.unknown_program(around.program);
+                let by = vec![around.program.to_owned()];
+                let program = self.build_invocation(&words, scope, &StandardInput::default(), by);
+                self.add_program(Invocation { fed_by: from, runs_unknown: true, ..program });
+            }
+        }
+    }
+
+    /// Returns whether a call runs a text that is unknown from its start.
+    fn runs_received(&self, call: &FoundCall<'_>, around: &CodeAround<'_>) -> bool {
+        let Some(first) = call.arguments.first().filter(|_| call.row.like.is_empty()) else {
+            return false;
+        };
+        let before = around.code.get(..call.at).unwrap_or_default();
+        let owner = before.strip_suffix('.').map(|it| {
+            it.rsplit(|c: char| !(c.is_alphanumeric() || c == '_')).next().unwrap_or_default()
+        });
+        let is_module = |it: &str| {
+            MODULES.contains(&it) || around.names.imported.iter().any(|(_, known)| known == it)
+        };
+        if before.ends_with('$') || owner.is_some_and(|it| call.row.code || !is_module(it)) {
+            return false;
+        }
+        // The output of a command.
+        let has_commands = COMMANDS.iter().any(|it| around.program.starts_with(it));
+        if has_commands && first.trim_start().starts_with('`') {
+            return true;
+        }
+        let words: Vec<String> = call.arguments.iter().flat_map(|it| literals(it)).collect();
+        let is_word = |it: &String| !it.contains(char::is_whitespace);
+        let is_words =
+            is_list(first) || (call.arguments.len() > 1 && words.first().is_some_and(is_word));
+        if !is_words || !begins_with_literal(first.trim_start_matches([' ', '\n', '*', '[', '('])) {
+            return begins_unknown(first);
+        }
+        let takes_text = |it: &String| matches!(it.as_str(), "-c" | "-ic" | "-lc" | "-e" | "/c");
+        let shell = words.first().map(|it| ShellText::known(it.as_str()));
+        shell.is_some_and(|it| self.is_shell(&it)) && words.iter().any(takes_text)
+    }
+}
+
+/// Returns whether an expression begins with a literal.
+fn begins_with_literal(expression: &str) -> bool {
+    let text = expression.trim_start().trim_start_matches(['f', 'F', 'r', 'b', 'u']);
+    text.starts_with(['"', '\'', '`'])
+}
+
+/// Returns whether the text that an expression builds is unknown from its start.
+fn begins_unknown(expression: &str) -> bool {
+    let is_unknown = |it: String| it.starts_with(UNKNOWN) || it.trim_start().starts_with('$');
+    !begins_with_literal(expression) || shell_text(expression).is_some_and(is_unknown)
+}
+
+/// Returns whether an argument is a list.
+fn is_list(argument: &str) -> bool {
+    argument.trim_start_matches([' ', '*', '\n']).starts_with(['[', '('])
+}
+
+/// Returns whether a text is an address of another host.
+fn is_address(text: &ShellText) -> bool {
+    let scheme = text.known_part().split_once("://").map(|it| it.0);
+    scheme.is_some_and(|it| it != "file" && it.bytes().all(|b| b.is_ascii_alphanumeric()))
+}
+
+/// A call that code contains.
+#[derive(Debug)]
+struct FoundCall<'r> {
+    row: &'r CodeCall,
+    /// Where its name begins.
+    at: usize,
+    /// Where its arguments begin.
+    inside: usize,
+    arguments: Vec<String>,
+}
+
+/// What the calls of a piece of code have in common.
+#[derive(Debug)]
+struct CodeAround<'a> {
+    program: &'a str,
+    code: &'a str,
+    names: &'a NameBindings,
+    listed: &'a [ShellText],
+}
+
+impl CodeAround<'_> {
+    /// Returns the words that a part of the code contains, as literals or by names.
+    fn words(&self, part: &Range<usize>) -> Vec<ShellText> {
+        let text = self.code.get(part.clone()).unwrap_or_default();
+        let named = text.split(|c: char| !(c.is_alphanumeric() || c == '_'));
+        let named = named.filter_map(|it| self.names.values.get(it));
+        let words = literals(text).into_iter().chain(named.flat_map(|it| literals(it)));
+        let is_word = |it: &String| !it.is_empty() && !it.contains(char::is_whitespace);
+        words.filter(is_word).map(ShellText::known).collect()
+    }
+}
+
+impl FoundCall<'_> {
+    /// Returns whether it is like a program that talks to another host.
+    fn is_client(&self) -> bool {
+        self.row.like.first().is_some_and(|it| CLIENTS.contains(&it.as_str()))
+    }
+
+    /// Returns the call as the flow of data needs it. What is handed to a program beside its words does not count.
+    fn site(&self, around: &CodeAround<'_>) -> CallSite {
+        let runs = self.row.like.is_empty();
+        let counted = self.arguments.iter().take_while(|it| !(runs && is_setting(it)));
+        let length: usize = counted.map(|it| it.len() + 1).sum();
+        // The argument of a method is its object.
+        let length = if self.row.call.starts_with('.') { 0 } else { length.saturating_sub(1) };
+        CallSite {
+            at: self.at,
+            arguments: self.inside..self.inside + length,
+            has_address: self.is_client(),
+            fills: around.program.starts_with("perl") && self.row.call == "open",
+        }
+    }
+
+    /// Returns the words of the program that runs the argument.
+    fn unknown_program(&self, language: &str) -> Vec<ShellText> {
+        let text = self.arguments.first().map(|it| it.trim()).unwrap_or_default();
+        match self.row.code {
+            true => {
+                let call = format!("{}({text})", self.row.call);
+                vec![ShellText::known(language), ShellText::unknown(call)]
+            }
+            false => vec![ShellText::known("sh"), ShellText::known("-c"), ShellText::unknown(text)],
         }
     }
 }
@@ -188,15 +391,36 @@ struct NameBindings {
 impl NameBindings {
     fn of(code: &str) -> Self {
         let mut names = Self::default();
+        let mut others = Vec::new();
         for statement in statements(code) {
             let words: Vec<&str> = statement.split_whitespace().collect();
             match words.as_slice() {
                 ["import", rest @ ..] => names.imports(&rest.join(" "), ""),
                 ["from", module, "import", rest @ ..] => names.imports(&rest.join(" "), module),
-                _ => names.assigned(statement),
+                _ => others.push(statement),
             }
         }
+        // The second time, a name can have the value of a later one.
+        others.iter().chain(&others).for_each(|it| names.assigned(it));
+        for (at, module, _) in required(code) {
+            names.requires(code.get(..at).unwrap_or_default(), &module);
+        }
         names
+    }
+
+    /// Records the name of `const a = require('module')` and those of `const {a, b: c} = require('module')`.
+    fn requires(&mut self, before: &str, module: &str) {
+        let Some(left) = before.trim_end().strip_suffix('=').map(str::trim_end) else { return };
+        let is_end = |c: char| !(c.is_alphanumeric() || c == '_' || c == '$');
+        let Some(members) = left.strip_suffix('}').and_then(|it| it.rsplit_once('{')) else {
+            let name = left.rsplit(is_end).next().unwrap_or_default();
+            self.imported.push((module.to_owned(), name.to_owned()));
+            return;
+        };
+        for member in members.1.split(',') {
+            let (name, known) = member.split_once(':').unwrap_or((member, member));
+            self.imported.push((format!("{module}.{}", name.trim()), known.trim().to_owned()));
+        }
     }
 
     /// Records `a as b, c`.
@@ -220,10 +444,11 @@ impl NameBindings {
         let is_name = |c: char| c.is_alphanumeric() || "_$@".contains(c);
         let value = value.trim();
         // `Path("x")` counts as its text.
-        let value = value.strip_prefix("pathlib.").unwrap_or(value);
-        let path = value.strip_prefix("Path(").and_then(|it| it.strip_suffix(')'));
-        let value = path.unwrap_or(value);
-        let value = self.values.get(value).cloned().unwrap_or_else(|| value.to_owned());
+        let made = MADE_OF_TEXT.iter().find_map(|it| value.strip_prefix(it));
+        let made =
+            made.filter(|_| value.ends_with(')')).and_then(|it| arguments(it).into_iter().next());
+        let value = made.unwrap_or_else(|| value.to_owned());
+        let value = self.values.get(value.trim()).cloned().unwrap_or(value);
         if !name.is_empty() && name.chars().all(is_name) && value.starts_with(['"', '\'', '`', '['])
         {
             self.values.insert(name.to_owned(), value);
@@ -323,10 +548,10 @@ fn listed_folders<'r>(
     names: &NameBindings,
     rows: impl Iterator<Item = &'r CodeCall>,
 ) -> Vec<ShellText> {
-    let calls =
-        rows.flat_map(|row| names.calls_of(&row.call).flat_map(|it| calls(code, &it, names)));
+    let calls = rows
+        .flat_map(|row| names.calls_of(&row.call).flat_map(|it| calls(code, &it, names, false)));
     let folders = calls.filter_map(|it| {
-        let first = names.put_in(it).into_iter().next()?;
+        let first = names.put_in(it.arguments).into_iter().next()?;
         let text = literals(&first).into_iter().next()?;
         // What a pattern matches lies in its directory.
         let wild = text.find(['*', '?', '[']).unwrap_or(text.len());
@@ -375,13 +600,18 @@ fn opened_to_write(call: &str, arguments: &[String]) -> Option<String> {
     Some(path.trim_start_matches(['+', '<', '>', ' ']).to_owned())
 }
 
-/// Returns the arguments of each call of a function.
-fn calls(code: &str, name: &str, names: &NameBindings) -> Vec<Vec<String>> {
+/// Returns the calls of a function, without their row. If `is_bare`, its arguments can be without brackets.
+fn calls(code: &str, name: &str, names: &NameBindings, is_bare: bool) -> Vec<FoundCall<'static>> {
     let mut found = Vec::new();
+    let call = |at, inside, arguments| FoundCall { row: &NO_ROW, at, inside, arguments };
     if name == "`" {
-        let parts: Vec<&str> = code.split('`').collect();
-        let inside = parts.iter().skip(1).step_by(2);
-        return inside.map(|it| vec![format!("\"{}\"", it.replace('"', "'"))]).collect();
+        let mut at = 0;
+        for (number, part) in code.split('`').enumerate() {
+            let text = format!("\"{}\"", part.replace('"', "'"));
+            found.extend((number % 2 == 1).then(|| call(at, at, vec![text])));
+            at += part.len() + 1;
+        }
+        return found;
     }
     for (at, _) in code.match_indices(name) {
         let before = code.get(..at).and_then(|it| it.chars().next_back());
@@ -389,6 +619,7 @@ fn calls(code: &str, name: &str, names: &NameBindings) -> Vec<Vec<String>> {
         if !is_method && before.is_some_and(|c| c.is_alphanumeric() || c == '_') {
             continue;
         }
+        let end = at + name.len();
         // For a method, the argument is the object before the dot.
         if is_method {
             let owner = code.get(..at).unwrap_or_default();
@@ -401,18 +632,63 @@ fn calls(code: &str, name: &str, names: &NameBindings) -> Vec<Vec<String>> {
                     variable.and_then(|it| names.values.get(it)).map(String::as_str)
                 }
             };
-            found.extend(object.map(|it| vec![it.to_owned()]));
+            found.extend(object.map(|it| call(at, end, vec![it.to_owned()])));
             continue;
         }
-        let after = code.get(at + name.len()..).unwrap_or_default();
+        let after = code.get(end..).unwrap_or_default();
         let rest = after.trim_start();
+        let start = code.len() - rest.len();
         if let Some(inside) = rest.strip_prefix('(') {
-            found.push(arguments(inside));
-        } else if rest.starts_with(['"', '\'']) && rest.len() < after.len() {
-            found.push(arguments(rest)); // `system "…"` of Perl and Ruby.
+            found.push(call(at, start + 1, arguments(inside)));
+        } else if rest.len() < after.len()
+            && (rest.starts_with(['"', '\'']) || is_bare && begins_value(rest))
+        {
+            found.push(call(at, start, arguments(rest))); // `system "…"` of Perl and Ruby.
+        } else if name.contains("->") && after.starts_with("->") {
+            found.push(call(at, end.saturating_sub(1), Vec::new())); // `Client->new->get(…)` of Perl.
         }
     }
     found
+}
+
+/// Returns whether a value may begin here, and not a block, an operator, or the rest of a sentence.
+fn begins_value(text: &str) -> bool {
+    text.starts_with(|c: char| c.is_alphanumeric() || "_$@[<".contains(c))
+}
+
+/// The row of a call before it is known.
+static NO_ROW: CodeCall =
+    CodeCall { call: String::new(), like: Vec::new(), only: Vec::new(), code: false };
+
+/// Returns each `require('module')`: where it begins, the last part of the module, and where it ends.
+fn required(code: &str) -> Vec<(usize, String, usize)> {
+    let found = code.match_indices("require(").filter_map(|(at, mark)| {
+        let rest = code.get(at + mark.len()..)?;
+        let quote = rest.chars().next().filter(|it| matches!(it, '"' | '\'' | '`'))?;
+        let (path, after) = rest.get(1..)?.split_once(quote)?;
+        let after = after.strip_prefix(')')?;
+        let module = path.rsplit(['/', ':']).next().unwrap_or(path);
+        let is_name =
+            !module.is_empty() && module.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
+        is_name.then(|| (at, module.to_owned(), code.len() - after.len()))
+    });
+    found.collect()
+}
+
+/// Returns code in which modules stand for the calls that load them: `fs.readFile` for `require('fs').readFile`.
+fn without_require(code: &str) -> Cow<'_, str> {
+    let found = required(code);
+    if found.is_empty() {
+        return Cow::Borrowed(code);
+    }
+    let (mut out, mut start) = (String::new(), 0);
+    for (at, module, end) in found {
+        out.push_str(code.get(start..at).unwrap_or_default());
+        out.push_str(&module);
+        start = end;
+    }
+    out.push_str(code.get(start..).unwrap_or_default());
+    Cow::Owned(out)
 }
 
 /// Splits the arguments up to the closing parenthesis.

@@ -62,7 +62,7 @@ const BRACKETS: [(char, char); 4] = [('(', ')'), ('{', '}'), ('[', ']'), ('<', '
 /// Other delimiters that they accept.
 const DELIMITERS: [char; 3] = ['|', '!', '/'];
 /// Represents an unknown part of a text that a shell reads.
-const UNKNOWN: &str = "${__unknown__}";
+pub(super) const UNKNOWN: &str = "${__unknown__}";
 
 /// What a quoting operator makes.
 #[derive(Debug, Clone, Copy)]

@@ -141,12 +141,30 @@ pub struct FileEffect {
     pub trees: OperandSelector,
     /// Options whose value is such a directory.
     pub tree_options: Vec<String>,
+    /// Beginnings of the operands that name files: `OPEN:`. If empty, the whole operand is the name.
+    pub marks: Vec<String>,
+    /// Operands that are directories whose files the program prints. Without such an operand, it is the working directory.
+    pub lists: OperandSelector,
     /// Whether the program writes any files below the value of one of `tree_options`, or below its
     /// working directory.
     pub unpacks: bool,
 }
 
 impl FileEffect {
+    /// Returns the file that an operand names. `None` if it is no file. Settings can follow behind a comma.
+    fn marked(&self, operand: &ShellText) -> Option<ShellText> {
+        if self.marks.is_empty() {
+            return Some(operand.clone());
+        }
+        let is_mark = |it: &&String| {
+            operand.text.get(..it.len()).is_some_and(|start| start.eq_ignore_ascii_case(it))
+        };
+        let file = operand.tail(self.marks.iter().find(is_mark)?.len());
+        let end = file.text.find(',').unwrap_or(file.text.len());
+        let text = file.text.get(..end)?.to_owned();
+        Some(ShellText { known_to: file.known_to.min(text.len()), text, ..file })
+    }
+
     /// Returns whether the row says which operands are files.
     fn selects_operands(&self) -> bool {
         [self.read, self.write, self.delete].iter().any(|it| *it != OperandSelector::None)
@@ -163,6 +181,8 @@ pub struct CodeCall {
     pub like: Vec<String>,
     /// Programs whose code may contain the call. If empty, all programs.
     pub only: Vec<String>,
+    /// Whether the argument is code of the same language: `eval`.
+    pub code: bool,
 }
 
 /// Options or operands of some programs that are shell text.
@@ -223,6 +243,9 @@ const KEEPERS: [&str; 12] = [
     "chmod", "chown", "chgrp", "touch", "mkdir", "mkfifo", "setfacl", "chattr", "setfattr",
     "chcon", "chflags", "xattr",
 ];
+
+/// Programs that make a named pipe.
+const PIPE_MAKERS: [&str; 2] = ["mkfifo", "mknod"];
 
 /// A patch file that a program applies.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -440,8 +463,12 @@ impl Scanner<'_> {
                 continue;
             }
             let place = self.resolve_path(&file, scope);
+            if let Some(path) = &place.absolute {
+                self.pass_through_pipe(path, at, does, scope);
+            }
             if let Some(path) = place.absolute.clone().filter(|_| does == Access::Write)
                 && !program.writes.contains(&file)
+                && self.named_pipe(&path, scope).is_none()
             {
                 let written = self.written_content(at, &program, output, scope);
                 if let Some(written) = written {
@@ -456,6 +483,28 @@ impl Scanner<'_> {
         }
     }
 
+    /// Returns the program that made a named pipe.
+    pub(super) fn named_pipe(&self, path: &str, scope: &ShellState) -> Option<usize> {
+        let content = scope.files.get(path)?;
+        let is_maker = |it: &&usize| {
+            self.call.programs.get(**it).is_some_and(|it| PIPE_MAKERS.contains(&it.name.as_str()))
+        };
+        content.from.iter().find(is_maker).copied()
+    }
+
+    /// Records that a program writes into a named pipe, or reads what others write into it.
+    fn pass_through_pipe(&mut self, path: &str, at: usize, does: Access, scope: &ShellState) {
+        let Some(pipe) = self.named_pipe(path, scope).filter(|it| *it != at) else { return };
+        let (reader, writer) = match does {
+            Access::Read => (at, pipe),
+            Access::Write => (pipe, at),
+            Access::Delete => return,
+        };
+        if let Some(reader) = self.call.programs.get_mut(reader) {
+            reader.fed_by.extend((!reader.fed_by.contains(&writer)).then_some(writer));
+        }
+    }
+
     /// Returns the content that a program writes into files. `None` if it does not change their
     /// content.
     fn written_content(
@@ -467,6 +516,7 @@ impl Scanner<'_> {
     ) -> Option<StandardInput> {
         let unknown = StandardInput { piped: true, from: vec![at], ..StandardInput::default() };
         match program.name.as_str() {
+            name if PIPE_MAKERS.contains(&name) => Some(unknown),
             name if KEEPERS.contains(&name) => None,
             "tee" => Some(StandardInput { text: output.text.clone(), ..unknown }),
             "cp" | "mv" | "install" | "ln" | "dd" => {
@@ -520,7 +570,7 @@ fn files_of_row(
     for (does, which) in parts {
         let which = if target_given { which.without_target() } else { which };
         let taken = files.iter().enumerate().filter(|it| which.takes(it.0, files.len()));
-        touched.extend(taken.map(|it| (does, (**it.1).clone())));
+        touched.extend(taken.filter_map(|it| Some((does, row.marked(it.1)?))));
     }
     touched.extend(copied(row, &files, into.last()).into_iter().map(|it| (Access::Write, it)));
     touched

@@ -6,7 +6,9 @@
 
 mod branches;
 mod code;
+mod code_flow;
 mod code_text;
+mod code_tokens;
 mod containers;
 mod disk;
 mod effects;

@@ -624,10 +624,11 @@ fn could_be(step: &str, wanted: &str) -> bool {
     step == wanted || wanted == "*" || (is_name && could_be_named(step, wanted))
 }
 
-/// Returns whether a segment is specific: `*` and `*.yml` usually mean ordinary files.
+/// Returns whether a segment is specific: `*`, `*.yml`, and `*.[ch]` usually mean ordinary files.
 fn is_telling(step: &str) -> bool {
     let ending = step.strip_prefix("*.");
-    let is_ending = ending.is_some_and(|it| it.bytes().all(|it| it.is_ascii_alphanumeric()));
+    let is_part = |it: u8| it.is_ascii_alphanumeric() || b"[]!^-*?".contains(&it);
+    let is_ending = ending.is_some_and(|it| it.bytes().all(is_part));
     is_wild(step) && letters(step) >= LETTERS_MIN && !is_ending
 }
 
@@ -863,6 +864,7 @@ mod tests {
             ("/w/*/x", "/w/secrets/**"),
             ("/w/scripts/*[^cmd]", "credentials.json"),
             ("/w/src/*.[ch]*", "secrets.yml"),
+            ("/w/*.[!r]*", "credentials.json"),
             ("/w/.[f-z]nv", ".env"),
         ] {
             assert!(!could_mean(pattern, glob), "{pattern} {glob}");

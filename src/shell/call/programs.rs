@@ -5,6 +5,7 @@
 //! Does not contain: wrappers (`wrappers`), the files that a program touches (`files`), code of other languages
 //! (`code`).
 
+use super::files::OperandSelector;
 use super::hidden::OUTPUT_PIPE;
 use super::paths::CallEnvironment;
 use super::scope::{ShellOutput, ShellState, WorkingFolder};
@@ -138,7 +139,7 @@ impl Scanner<'_> {
         let text = printed_text(&program, self.context.around, |it| {
             self.known_content(it, scope).and_then(|it| it.text)
         });
-        let files = listed_files(&program);
+        let files = self.listed_files(&program);
         let elsewhere = (!scope.folder.others.is_empty()).then(|| program.clone());
         let text = text.filter(|_| elsewhere.is_none() || program.name != "pwd");
         let Some(at) = self.add_program(program) else { return ShellOutput::default() };
@@ -149,6 +150,10 @@ impl Scanner<'_> {
         }
         self.record_link(at, scope);
         self.record_content(&redirects, &output, scope);
+        let program = self.call.programs.get(at);
+        if program.is_some_and(|it| it.name == "exec" && it.args.is_empty()) {
+            scope.descriptors.extend(redirects.opened);
+        }
         if redirects.away { ShellOutput::empty() } else { output }
     }
 
@@ -557,6 +562,10 @@ impl Invocation {
     /// Returns the arguments that are neither options nor values of options.
     #[must_use]
     pub fn operands(&self, values: &Rows<ValueOptions>) -> Vec<&ShellText> {
+        if self.name == "find" {
+            // Behind the directories, a word belongs to a test or an action.
+            return named_roots(&self.args).collect();
+        }
         let operand = |it| if let ProgramArgument::Operand(text) = it { Some(text) } else { None };
         self.split_arguments(values).into_iter().filter_map(operand).collect()
     }
@@ -712,30 +721,61 @@ fn printed_text(
     }
 }
 
-/// Returns the files whose names a program prints, as in [`ShellOutput::files`].
-fn listed_files(program: &Invocation) -> Vec<ShellText> {
-    let tests = ["-name", "-iname", "-path", "-ipath", "-regex", "-iregex", "-newer", "-empty"];
-    match program.name.as_str() {
-        // Without a test, `find` also prints its root.
-        "find" => match find_roots(&program.args).as_slice() {
-            [root] if program.args.iter().any(|it| tests.contains(&it.text.as_str())) => {
-                let names = find_names(&program.args);
-                let named = names.iter().filter_map(|it| file_below(root, it));
-                std::iter::once(root.below()).chain(named).collect()
-            }
-            _ => Vec::new(),
-        },
-        name if FILTERS.contains(&name) => program.input.files.clone(),
-        _ => Vec::new(),
+impl Scanner<'_> {
+    /// Returns the files whose names a program prints, as in [`ShellOutput::files`].
+    fn listed_files(&self, program: &Invocation) -> Vec<ShellText> {
+        let name = program.name.as_str();
+        if name == "find" {
+            let roots = find_roots(&program.args);
+            return roots.iter().flat_map(|it| found_files(it, &program.args)).collect();
+        }
+        if FILTERS.contains(&name) && program.input.piped {
+            return program.input.files.clone();
+        }
+        let values = self.context.lens.value_options();
+        let is = |it: &&CommandPattern| program.is(it, values);
+        let rows = self.context.knowledge.effects.named(name);
+        let mut rows = rows.filter(|it| it.lists != OperandSelector::None);
+        let found = rows.find_map(|row| {
+            let pattern = row.programs.iter().find(is)?;
+            (!row.except.iter().any(|it| is(&it))).then_some((pattern, row))
+        });
+        let Some((pattern, row)) = found else { return Vec::new() };
+        let own_words = pattern.operands(name, values);
+        let operands: Vec<&ShellText> =
+            program.operands(values).into_iter().skip(own_words).collect();
+        let chosen = operands.iter().enumerate();
+        let chosen = chosen.filter(|it| row.lists.takes(it.0, operands.len()));
+        let below: Vec<ShellText> = chosen.map(|it| it.1.below()).collect();
+        if below.is_empty() { vec![ShellText::known(".").below()] } else { below }
     }
+}
+
+/// Returns the files below a directory that `find` prints. Without a test, it also prints the directory.
+fn found_files(root: &ShellText, args: &[ShellText]) -> Vec<ShellText> {
+    const TESTS: [&str; 8] =
+        ["-name", "-iname", "-path", "-ipath", "-regex", "-iregex", "-newer", "-empty"];
+    let is_tested = args.iter().any(|it| TESTS.contains(&it.text.as_str()));
+    let mut kinds = args.iter().skip_while(|it| it.text != "-type").skip(1);
+    let is_file = kinds.next().and_then(ShellText::all).is_some_and(|it| !it.contains('d'));
+    let names = find_names(args);
+    let named = names.iter().filter_map(|it| file_below(root, it));
+    let own = (!is_tested && !is_file).then(|| root.clone());
+    std::iter::once(root.below()).chain(own).chain(named).collect()
 }
 
 /// Returns the directories that `find` searches.
 pub(super) fn find_roots(args: &[ShellText]) -> Vec<ShellText> {
-    let before = args.iter().skip_while(|it| matches!(it.text.as_str(), "-H" | "-L" | "-P"));
-    let is_test = |it: &ShellText| it.text.starts_with(['-', '(', '!']);
-    let roots: Vec<ShellText> = before.take_while(|it| !is_test(it)).cloned().collect();
+    let roots: Vec<ShellText> = named_roots(args).cloned().collect();
     if roots.is_empty() { vec![ShellText::known(".")] } else { roots }
+}
+
+/// Returns the directories that the arguments of `find` name.
+fn named_roots(args: &[ShellText]) -> impl Iterator<Item = &ShellText> {
+    let before = args.iter().skip_while(|it| {
+        matches!(it.text.as_str(), "-H" | "-L" | "-P") || it.text.starts_with("-O")
+    });
+    before.take_while(|it| !it.text.starts_with(['-', '(', '!']))
 }
 
 /// Returns the path of each program that `which` searches for. The installation directory is

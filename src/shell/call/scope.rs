@@ -47,6 +47,8 @@ pub(super) struct ShellState {
     pub(super) files: BTreeMap<String, StandardInput>,
     /// Targets of the symbolic links that the line created, by absolute path.
     pub(super) links: BTreeMap<String, String>,
+    /// Programs that read what is written to a descriptor, by its number or the variable that has it.
+    pub(super) descriptors: BTreeMap<String, Vec<usize>>,
 }
 
 impl ShellState {
@@ -76,6 +78,12 @@ impl ShellState {
         };
         let is_ascii = separators.is_ascii();
         values.into_iter().map(|it| if is_ascii { blank(it) } else { it }).collect()
+    }
+
+    /// Returns the programs that read what is written to a descriptor: `3`, `$fd`, `${COPROC[1]}`.
+    pub(super) fn consumers_of(&self, descriptor: &ShellText) -> Option<&Vec<usize>> {
+        let name = descriptor.variables().next().unwrap_or(descriptor.text.as_str());
+        self.descriptors.get(name)
     }
 
     /// Begins the next statement: the last one may have failed.

@@ -9,7 +9,7 @@ use std::borrow::Cow;
 use tree_sitter::{Node, Tree};
 
 use super::heredoc::Heredocs;
-use super::hidden::{SEPARATORS, begins_pattern, broken_words};
+use super::hidden::{OUTPUT_PIPE, SEPARATORS, begins_pattern, broken_words};
 use super::paths::{ResolvedPath, follow_links};
 use super::scope::{FunctionTable, ShellOutput, ShellState, VALUES_MAX, WorkingFolder};
 use super::scripts::SCRIPTS_MAX;
@@ -701,6 +701,8 @@ pub(super) struct Redirects {
     pub(super) appended: Vec<ShellText>,
     pub(super) reads: Vec<ShellText>,
     pub(super) input: Option<StandardInput>,
+    /// Descriptors that write to a program, each with the programs: `3> >(sh)`.
+    pub(super) opened: Vec<(String, Vec<usize>)>,
     /// Whether the standard output is redirected.
     pub(super) away: bool,
     /// Arguments of the command that the grammar parses as part of a redirection: `rm > log -rf
@@ -713,6 +715,7 @@ impl Redirects {
     fn extend(&mut self, later: Self) {
         self.writes.extend(later.writes);
         self.appended.extend(later.appended);
+        self.opened.extend(later.opened);
         self.reads.extend(later.reads);
         self.away |= later.away;
         self.input = later.input.or(self.input.take());
@@ -847,12 +850,24 @@ impl Scanner<'_> {
                     found.reads.push(file);
                 }
             }
+            "<&" | ">&" if scope.consumers_of(&file).is_some() => {
+                let from = scope.consumers_of(&file).cloned().unwrap_or_default();
+                found.away |= descriptor.is_none_or(|it| it == "1");
+                found.writes.push(ShellText {
+                    from,
+                    pipe: true,
+                    ..ShellText::unknown(OUTPUT_PIPE)
+                });
+            }
             "<&" | ">&" if is_descriptor => {}
             _ => {
                 found.away |= descriptor.is_none_or(|it| it == "1");
                 found
                     .appended
                     .extend((operator == ">>" || operator == "&>>").then(|| file.clone()));
+                let name = descriptor_name(node, source).or(descriptor).unwrap_or("1");
+                let is_consumer = file.pipe && file.text.starts_with(OUTPUT_PIPE);
+                found.opened.extend(is_consumer.then(|| (name.to_owned(), file.from.clone())));
                 found.writes.push(file);
             }
         }
@@ -869,13 +884,19 @@ impl Scanner<'_> {
 
     /// Records the content of the files that a command is redirected to.
     pub(super) fn record_content(
-        &self,
+        &mut self,
         redirects: &Redirects,
         output: &ShellOutput,
         scope: &mut ShellState,
     ) {
         for file in &redirects.writes {
             if let Some(place) = self.resolve_path(file, scope).absolute {
+                if let Some(pipe) = self.named_pipe(&place, scope) {
+                    // The readers of the pipe are fed by what made it.
+                    let pipe = self.call.programs.get_mut(pipe);
+                    pipe.into_iter().for_each(|it| it.fed_by.extend(&output.from));
+                    continue;
+                }
                 let written = StandardInput { is_file: true, ..output.clone().piped() };
                 let written = match redirects.appended.contains(file) {
                     true => written.behind(scope.files.get(&place)),
@@ -925,6 +946,12 @@ impl Scanner<'_> {
         let reads = redirects.writes.is_empty();
         if reads { ShellOutput { text, from, files: Vec::new() } } else { ShellOutput::empty() }
     }
+}
+
+/// Returns the name of the variable for the descriptor of a redirection: `{fd}>log`.
+fn descriptor_name<'s>(redirect: Node<'_>, source: &'s str) -> Option<&'s str> {
+    let before = source.get(..redirect.start_byte())?.strip_suffix('}')?;
+    before.rsplit_once('{').map(|it| it.1).filter(|it| !it.contains(char::is_whitespace))
 }
 
 /// Returns whether the last word of a node is a variable for a file descriptor: `{fd}>log`.

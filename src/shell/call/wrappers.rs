@@ -58,8 +58,29 @@ impl Scanner<'_> {
         if !self.enter() {
             return ShellOutput::default();
         }
-        let output = self.run_entered(simple, scope, input);
+        let is_coprocess = simple.words.first().is_some_and(|it| it.text == COPROCESS);
+        let output = match is_coprocess && simple.words.len() > 1 {
+            true => self.run_coprocess(simple, scope, input),
+            false => self.run_entered(simple, scope, input),
+        };
         self.leave();
+        output
+    }
+
+    /// Runs a command in the background whose standard input is a pipe: `coproc bash`. Later commands write to it.
+    fn run_coprocess(
+        &mut self,
+        mut simple: SimpleCommand,
+        scope: &mut ShellState,
+        input: &StandardInput,
+    ) -> ShellOutput {
+        let keyword = simple.words.remove(0);
+        self.keep_wrapper(&[keyword], &mut simple.wrappers, scope, input);
+        let before = self.call.programs.len();
+        let piped = StandardInput { piped: true, ..StandardInput::default() };
+        let output = self.run_entered(simple, scope, &piped);
+        let readers = (before..self.call.programs.len()).collect();
+        scope.descriptors.insert("COPROC".to_owned(), readers);
         output
     }
 
@@ -446,10 +467,15 @@ impl Scanner<'_> {
     }
 
     /// Runs words that code of another language starts as a program.
-    pub(super) fn run_words(&mut self, words: Vec<ShellText>, by: &str, scope: &mut ShellState) {
+    pub(super) fn run_words(
+        &mut self,
+        words: Vec<ShellText>,
+        by: &str,
+        scope: &mut ShellState,
+    ) -> ShellOutput {
         let simple =
             SimpleCommand { words, wrappers: vec![by.to_owned()], ..SimpleCommand::default() };
-        self.run_simple(simple, scope, &StandardInput::default());
+        self.run_simple(simple, scope, &StandardInput::default())
     }
 }
 
