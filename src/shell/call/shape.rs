@@ -9,10 +9,53 @@ use serde_json::{Map, Value as Json};
 use super::files::{Access, FileAccess};
 use super::paths::ResolvedPath;
 use super::{AnalysisContext, Call, powershell, statements};
+use crate::glob::word_matches;
 use crate::shell::{quote, syntax};
 
 /// Keys of a command line, normalized by [`normal`].
 const COMMANDS: [&str; 6] = ["command", "commands", "cmd", "script", "commandline", "shellcommand"];
+/// Words in the keys of command lines: `cli_command`, `shellCmd`.
+const COMMAND_WORDS: [&str; 4] = ["command", "commands", "cmd", "commandline"];
+/// Words in keys that say something about a command.
+const ABOUT: [&str; 14] = [
+    "count",
+    "description",
+    "exit",
+    "help",
+    "history",
+    "id",
+    "index",
+    "name",
+    "output",
+    "result",
+    "status",
+    "timeout",
+    "title",
+    "type",
+];
+/// Keys of code, and of its language.
+const CODES: [&str; 6] = ["code", "source", "snippet", "sourcecode", "cellsource", "program"];
+const CODE_LANGUAGES: [&str; 5] = ["language", "lang", "kernel", "runtime", "interpreter"];
+/// Words in the names of tools that run code.
+const RUNNERS: [&str; 11] = [
+    "cell",
+    "eval",
+    "evaluate",
+    "exec",
+    "execute",
+    "interpreter",
+    "kernel",
+    "repl",
+    "run",
+    "runs",
+    "runner",
+];
+/// Words in the names of tools whose code runs in a page.
+const PAGES: [&str; 5] = ["browser", "chrome", "page", "playwright", "puppeteer"];
+/// Beginnings of the lines of a notebook that a shell runs.
+const SHELL_LINES: [&str; 3] = ["!", "%sx ", "%system "];
+/// Texts by which code is JavaScript.
+const OF_JAVASCRIPT: [&str; 5] = ["const ", "let ", "require(", "=>", "console."];
 /// Keys of the arguments of a command.
 const ARGUMENTS: [&str; 3] = ["args", "arguments", "argv"];
 /// Keys of the working directory of a command.
@@ -78,8 +121,15 @@ const SHELLS: [&str; 18] = [
     "zsh",
 ];
 /// Words in the names of tools that run code, and the equivalent command.
-const LANGUAGES: [(&str, &str); 6] = [
+const LANGUAGES: [(&str, &str); 13] = [
     ("python", "python3 -c"),
+    ("python3", "python3 -c"),
+    ("py", "python3 -c"),
+    ("jupyter", "python3 -c"),
+    ("typescript", "node -e"),
+    ("js", "node -e"),
+    ("ts", "node -e"),
+    ("php", "php -r"),
     ("javascript", "node -e"),
     ("node", "node -e"),
     ("ruby", "ruby -e"),
@@ -102,7 +152,9 @@ pub(super) fn add(call: &mut Call, input: &Json, context: AnalysisContext<'_>) {
         name: words(&call.tool),
         home: &context.around.home,
     };
-    let commands = shape.commands();
+    let own = shape.own_program(&call.tool, context);
+    let lines = shape.commands().into_iter().chain(shape.codes());
+    let commands: Vec<String> = lines.map(|it| behind_program(it, own.as_deref())).collect();
     let mut lines = Vec::new();
     if !commands.is_empty() {
         let folder = shape.fields.texts(&FOLDERS).next();
@@ -191,7 +243,7 @@ impl ToolInput<'_> {
     fn commands(&self) -> Vec<String> {
         let language = LANGUAGES.iter().find(|it| self.named(&[it.0])).map(|it| it.1);
         let mut lines = Vec::new();
-        for (key, value) in self.fields.of(&COMMANDS) {
+        for (key, value) in self.fields.commands() {
             let many = key == "commands" || value.as_array().is_some_and(|it| holds_lines(it));
             let given: Vec<String> = match value.is_array() && !many {
                 true => vec![texts(value).map(quote).collect::<Vec<_>>().join(" ")],
@@ -215,6 +267,46 @@ impl ToolInput<'_> {
             }
         }
         lines
+    }
+
+    /// Returns the code that the tool runs, as command lines.
+    fn codes(&self) -> Vec<String> {
+        if !self.named(&RUNNERS)
+            && !self.name.iter().any(|it| LANGUAGES.iter().any(|row| row.0 == it))
+        {
+            return Vec::new();
+        }
+        let given = self.fields.texts(&CODE_LANGUAGES).next().map(str::to_lowercase);
+        let given = given.unwrap_or_default();
+        let is_shell = |it: &str| SHELLS.contains(&it) && !["powershell", "pwsh"].contains(&it);
+        let of_row = |it: &str| LANGUAGES.iter().find(|row| row.0 == it).map(|row| row.1);
+        let by_name = || self.name.iter().find_map(|it| of_row(it));
+        let texts = self.fields.texts(&CODES).filter(|it| !is_word(it) && !self.named(&PAGES));
+        let lines = texts.flat_map(|code| {
+            let shell_lines = code.lines().filter_map(|line| {
+                SHELL_LINES.iter().find_map(|it| line.trim_start().strip_prefix(it))
+            });
+            let mut lines: Vec<String> = shell_lines.map(str::to_owned).collect();
+            let is_javascript = || OF_JAVASCRIPT.iter().any(|it| code.contains(it));
+            let guessed = || if is_javascript() { "node -e" } else { "python3 -c" };
+            lines.push(match of_row(&given).or_else(by_name) {
+                _ if is_shell(&given) || code.starts_with("#!/bin/") => code.to_owned(),
+                _ if code.starts_with("%%bash") || code.starts_with("%%sh") => {
+                    code.split_once('\n').map_or("", |it| it.1).to_owned()
+                }
+                program => format!("{} {}", program.unwrap_or_else(guessed), quote(code)),
+            });
+            lines
+        });
+        lines.collect()
+    }
+
+    /// Returns the program that the tool has as its name: `mcp__cluster__kubectl`.
+    fn own_program(&self, tool: &str, context: AnalysisContext<'_>) -> Option<String> {
+        let name = tool.rsplit("__").next().filter(|it| tool.contains("__") && is_word(it))?;
+        let listed = &context.knowledge.listed;
+        let is_listed = listed.has(name, |it| it != "*" && word_matches(it, name));
+        (is_listed && !self.named(&SHELLS) && !self.named(&RUNNERS)).then(|| name.to_owned())
     }
 
     /// Returns whether a text is a command line. A single word may be an action of the tool itself,
@@ -285,20 +377,28 @@ impl ToolInput<'_> {
     }
 }
 
+/// Returns a command line that begins with the program of the tool.
+fn behind_program(line: String, program: Option<&str>) -> String {
+    match program.filter(|it| line.split_whitespace().next() != Some(*it)) {
+        Some(program) => format!("{program} {line}"),
+        None => line,
+    }
+}
+
 /// Returns whether a list contains command lines, and not the words of one.
 fn holds_lines(items: &[Json]) -> bool {
     let first = items.first().and_then(Json::as_str).unwrap_or_default();
     first.trim().contains(char::is_whitespace)
 }
 
-/// Fields of a tool input and of the objects in it (one level deep), with normalized keys.
-struct InputFields<'a>(Vec<(String, &'a Json)>);
+/// Fields of a tool input and of the objects in it (one level deep), with normalized keys and the words of the keys.
+struct InputFields<'a>(Vec<(String, &'a Json, Vec<String>)>);
 
 impl<'a> InputFields<'a> {
     fn new(input: &'a Json) -> Self {
         let mut found = Vec::new();
         let mut add = |fields: &'a Map<String, Json>| {
-            found.extend(fields.iter().map(|(key, value)| (normal(key), value)));
+            found.extend(fields.iter().map(|(key, value)| (normal(key), value, words(key))));
         };
         let fields = input.as_object();
         fields.into_iter().for_each(&mut add);
@@ -307,14 +407,23 @@ impl<'a> InputFields<'a> {
             let items = value.as_array().into_iter().flatten();
             items.filter_map(Json::as_object).for_each(&mut add);
         }
-        found.retain(|(_, value)| !is_empty(value));
+        found.retain(|it| !is_empty(it.1));
         Self(found)
     }
 
     /// Returns the non-empty fields with some keys.
     fn of(&self, keys: &[&str]) -> impl Iterator<Item = (&str, &'a Json)> {
-        let meant = self.0.iter().filter(move |(key, _)| keys.contains(&key.as_str()));
-        meant.map(|(key, value)| (key.as_str(), *value))
+        let meant = self.0.iter().filter(move |it| keys.contains(&it.0.as_str()));
+        meant.map(|it| (it.0.as_str(), it.1))
+    }
+
+    /// Returns the non-empty fields whose key is one of a command line.
+    fn commands(&self) -> impl Iterator<Item = (&str, &'a Json)> {
+        let is_command = |(key, _, parts): &&(String, &'a Json, Vec<String>)| {
+            let has = |words: &[&str]| parts.iter().any(|it| words.contains(&it.as_str()));
+            COMMANDS.contains(&key.as_str()) || (has(&COMMAND_WORDS) && !has(&ABOUT))
+        };
+        self.0.iter().filter(is_command).map(|(key, value, _)| (key.as_str(), *value))
     }
 
     /// Returns the texts of some keys, including those in lists.
