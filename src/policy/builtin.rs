@@ -82,6 +82,8 @@ pub const CASES: &[(&str, &str)] = &[
     ("guards_words.yaml", include_str!("../../policies/tests/guards_words.yaml")),
     ("guards_gate.yaml", include_str!("../../policies/tests/guards_gate.yaml")),
     ("guards_kinds.yaml", include_str!("../../policies/tests/guards_kinds.yaml")),
+    ("guards_paths.yaml", include_str!("../../policies/tests/guards_paths.yaml")),
+    ("guards_reach.yaml", include_str!("../../policies/tests/guards_reach.yaml")),
     ("guards_services.yaml", include_str!("../../policies/tests/guards_services.yaml")),
     ("progress.yaml", include_str!("../../policies/tests/progress.yaml")),
     ("pull_request.yaml", include_str!("../../policies/tests/pull_request.yaml")),

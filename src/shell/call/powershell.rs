@@ -17,10 +17,12 @@ const TOOL: &str = "PowerShell";
 const ENVIRONMENT: &str = "$env:";
 /// Environment variable of the home directory, in lower case.
 const HOME: &str = "userprofile";
+/// The variable that names the script which each session runs, in lower case, and its path in the home directory.
+const PROFILE: (&str, &str) = ("$profile", "/.config/powershell/Microsoft.PowerShell_profile.ps1");
 /// Option that is followed by text for another shell.
 const CODE_OPTION: &str = " -c";
 /// Commands that policies name. PowerShell ignores their case, so they are rewritten as listed.
-const COMMANDS: [&str; 30] = [
+const COMMANDS: [&str; 39] = [
     "Remove-Item",
     "Get-Content",
     "Set-Content",
@@ -51,6 +53,15 @@ const COMMANDS: [&str; 30] = [
     "Stop-Service",
     "Remove-Service",
     "Clear-RecycleBin",
+    "New-ItemProperty",
+    "Set-ItemProperty",
+    "Register-ScheduledTask",
+    "Register-ScheduledJob",
+    "Unregister-ScheduledTask",
+    "Set-ScheduledTask",
+    "New-NetFirewallRule",
+    "Set-NetFirewallProfile",
+    "Set-Service",
 ];
 /// Keywords before a block, or before a condition and a block, in lower case.
 const BEFORE_BLOCKS: [&str; 10] =
@@ -81,6 +92,8 @@ enum Bracket {
     Braces,
     /// Other parentheses.
     Round,
+    /// The arguments of a method: `$x.Split(';')`.
+    Method,
 }
 
 /// Translates PowerShell text from left to right.
@@ -92,6 +105,8 @@ struct ShellTranslator<'s> {
     quote: Option<char>,
     /// Whether the open quote contains text for another shell, which has other escapes.
     is_foreign: bool,
+    /// Whether the current statement is a value and not a command.
+    is_value: bool,
     /// The open brackets.
     open: Vec<Bracket>,
 }
@@ -103,7 +118,7 @@ impl<'s> ShellTranslator<'s> {
         if self.quote.is_none() && (self.aside() || self.expression()) {
             return true;
         }
-        if self.quote != Some('\'') && self.variable() {
+        if self.quote != Some('\'') && (self.profile() || self.variable()) {
             return true;
         }
         if self.quote.is_none() && next.is_ascii_alphabetic() {
@@ -128,6 +143,7 @@ impl<'s> ShellTranslator<'s> {
                 self.bracket(next);
                 return true;
             }
+            (';' | '\n' | '|', None) => self.is_value = false,
             _ => {}
         }
         self.out.push(if next == '\\' && !self.is_foreign { '/' } else { next });
@@ -157,17 +173,52 @@ impl<'s> ShellTranslator<'s> {
         true
     }
 
+    /// Translates the variable of the script that each session runs.
+    fn profile(&mut self) -> bool {
+        let (name, path) = PROFILE;
+        let Some((begins, behind)) = self.rest.split_at_checked(name.len()) else { return false };
+        if !begins.eq_ignore_ascii_case(name) || behind.starts_with(is_name) {
+            return false;
+        }
+        // A shell replaces `~` only outside of quotes.
+        self.out.push_str(if self.quote.is_none() { "~" } else { "${HOME}" });
+        self.out.push_str(path);
+        // `$PROFILE.CurrentUserAllHosts` is another such script.
+        let member = behind.strip_prefix('.').unwrap_or_default();
+        let end = member.find(|c| !is_name(c)).unwrap_or(member.len());
+        self.rest = if end > 0 { member.get(end..).unwrap_or_default() } else { behind };
+        true
+    }
+
     /// Translates a statement that begins with a variable. If the assigned value may be a command,
     /// the command is kept; otherwise the statement has no effect.
     fn expression(&mut self) -> bool {
         let before = self.out.trim_end_matches(' ').chars().last();
+        if !before.is_none_or(|it| "\n;".contains(it)) {
+            return false;
+        }
+        // `[Math]::Max(1, 2)`
+        let class = self.rest.strip_prefix('[').unwrap_or_default();
+        let end = class.find(|c| !(is_name(c) || c == '.')).unwrap_or(class.len());
+        if end > 0 && class.get(end..).is_some_and(|it| it.starts_with("]::")) {
+            self.out.push_str(": ");
+            self.is_value = true;
+            self.take(end + 4);
+            return true;
+        }
         let name = self.rest.strip_prefix('$').unwrap_or_default();
-        if !before.is_none_or(|it| "\n;".contains(it)) || !name.starts_with(is_name) {
+        if !name.starts_with(is_name) {
             return false;
         }
         let value = |behind: &'s str| behind.trim_start().strip_prefix('=').map(str::trim_start);
         if let Some((name, behind)) = self.environment() {
-            let Some(value) = value(behind).filter(|it| !it.starts_with('=')) else { return false };
+            let Some(value) = value(behind).filter(|it| !it.starts_with('=')) else {
+                if behind.starts_with(['.', '[']) {
+                    self.out.push_str(": ");
+                    self.is_value = true;
+                }
+                return false;
+            };
             write!(self.out, "export {name}=").ok();
             self.rest = value;
             return true;
@@ -177,6 +228,7 @@ impl<'s> ShellTranslator<'s> {
             Some(command) => self.rest = command,
             None => {
                 write!(self.out, ": ${name}").ok();
+                self.is_value = true;
                 self.rest = behind;
             }
         }
@@ -230,7 +282,8 @@ impl<'s> ShellTranslator<'s> {
         }
         // A condition that begins with a value is not a command, but a later statement in it may be
         // one.
-        self.out.push_str(if self.rest.starts_with(begins_command) { "\n" } else { "\n: " });
+        self.is_value = !self.rest.starts_with(begins_command);
+        self.out.push_str(if self.is_value { "\n: " } else { "\n" });
         self.open.push(Bracket::Condition);
     }
 
@@ -249,6 +302,7 @@ impl<'s> ShellTranslator<'s> {
             ('{', _) if is_command(self.rest) && !self.out.ends_with(['$', '@']) => {
                 self.open.push(Bracket::Block);
                 self.out.push_str("\n{ :\n");
+                self.is_value = false;
             }
             ('}', Some(Bracket::Block)) => {
                 self.open.pop();
@@ -263,6 +317,14 @@ impl<'s> ShellTranslator<'s> {
             ('(', _) if is_command(self.rest) && self.is_argument() => {
                 self.open.push(Bracket::Round);
                 self.out.push_str("$(");
+            }
+            ('(', _) if self.is_value && self.out.ends_with(is_name) => {
+                self.open.push(Bracket::Method);
+                self.out.push(' ');
+            }
+            (')', Some(Bracket::Method)) => {
+                self.open.pop();
+                self.out.push(' ');
             }
             ('{' | '(', _) => {
                 self.open.push(if bracket == '{' { Bracket::Braces } else { Bracket::Round });
@@ -376,6 +438,15 @@ mod tests {
             ("if ($y; git push) { ls }", ": $y; git push/{ :/ls/}"),
             ("while (!(git push)) { ls }", "(git push)/{ :/ls/}"),
             ("if (git push; echo a in b) { ls }", "git push; echo a in b/{ :/ls/}"),
+            ("$a.B.C(); ls", ": $a.B.C  ; ls"),
+            ("$h.D(1).E('y') | x", ": $h.D 1 .E 'y'  | x"),
+            ("[Math]::Max(1, 2); ls", ": Max 1, 2 ; ls"),
+            ("$env:PATH.Split(';')", ": ${PATH}.Split ';'"),
+            ("$x = $p.Kill(); ri a", ": $x = $p.Kill  ; ri a"),
+            (
+                "Add-Content $PROFILE x",
+                "Add-Content ~/.config/powershell/Microsoft.PowerShell_profile.ps1 x",
+            ),
             ("$x -replace 'a', 'b'; $y = ls", ": $x -replace 'a', 'b'; ls"),
             ("$x = 'a'", ": $x = 'a'"),
             ("$env:CI = '1'; ls", "export CI='1'; ls"),
