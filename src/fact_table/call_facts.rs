@@ -197,6 +197,23 @@ pub(super) const ROWS: &[FactRow] = &[
                     on_call(it, |seen| Ok(seen.call.overwrites(&globs, &seen.around).into()))
                 },
             ).from(FactSource::CallPaths).effect(CallEffects::TREE),
+    method(
+                Subject::Call,
+                "mounts",
+                PATHS,
+                (Type::Bool, Structure),
+                [
+                    "Whether a container that it starts sees a file of these globs, or a directory that may contain one.",
+                    "action.mounts([\"~/.aws/credentials\"])",
+                ],
+                |it, args| {
+                    let globs = globs(args)?;
+                    on_call(it, |seen| {
+                        let mut mounts = seen.call.mounts.iter();
+                        Ok(mounts.any(|it| globs.may_lie_below(it, &seen.around)).into())
+                    })
+                },
+            ).from(FactSource::CallPaths).effect(CallEffects::TREE),
     field(
         Subject::Call,
         "strings",

@@ -9,9 +9,10 @@ use std::rc::Rc;
 use super::scope::{ShellState, WorkingFolder};
 use super::statements::Scanner;
 use super::words::ShellText;
-use super::wrappers::SimpleCommand;
+use super::wrappers::{SimpleCommand, is_standard_input};
 use super::{CallEnvironment, Invocation, StandardInput};
 use crate::path::in_folder;
+use crate::shell::base_name;
 
 /// Programs that start containers with the options of Docker.
 const PROGRAMS: [&str; 5] = ["docker", "podman", "nerdctl", "finch", "container"];
@@ -104,6 +105,7 @@ impl Scanner<'_> {
             }
         }
         command.extend(words.cloned());
+        self.record_mounts(mounts.binds.iter().filter_map(|it| it.1.clone()).collect());
         if command.is_empty() {
             return true;
         }
@@ -114,6 +116,49 @@ impl Scanner<'_> {
         let simple = SimpleCommand { words: command, wrappers, ..SimpleCommand::default() };
         self.run_simple(simple, &mut inner, input);
         true
+    }
+
+    fn record_mounts(&mut self, paths: Vec<String>) {
+        for path in paths {
+            let place = self.context.around.known_place(&path, None);
+            if !self.call.mounts.contains(&place) {
+                self.call.mounts.push(place);
+            }
+        }
+    }
+
+    /// Records the mounts of the services in a compose file that the line contains: `docker compose -f - up`.
+    pub(super) fn record_composed(
+        &mut self,
+        words: &[ShellText],
+        scope: &ShellState,
+        input: &StandardInput,
+    ) {
+        let Some((called, args)) = words.split_first() else { return };
+        let name = base_name(&called.text);
+        let is_composer = name.ends_with("-compose")
+            || (PROGRAMS.contains(&name) && args.iter().take(3).any(|it| it.text == "compose"));
+        let starts = |it: &ShellText| matches!(it.text.as_str(), "up" | "run" | "create" | "start");
+        if !is_composer || !args.iter().any(starts) {
+            return;
+        }
+        let program = Invocation { args: args.to_vec(), ..Invocation::default() };
+        let files: Vec<ShellText> =
+            ["-f", "--file"].iter().flat_map(|it| program.values(it)).collect();
+        for file in files {
+            let written = match is_standard_input(&file.text) {
+                true => input.text.clone(),
+                false => self.known_content(&file, scope).and_then(|it| it.text),
+            };
+            let sources = written.as_deref().map(mounted_sources).unwrap_or_default();
+            let home = &self.context.around.home;
+            let resolved = sources.into_iter().map(|it| {
+                let path = it.replace("${HOME}", home).replace("$HOME", home);
+                self.resolve_path(&ShellText::known(path).with_home(home), scope).absolute
+            });
+            let paths = resolved.flatten().collect();
+            self.record_mounts(paths);
+        }
     }
 
     /// Returns the mount of `source:target`. A source without a slash is a volume, not a directory.
@@ -147,6 +192,23 @@ impl Scanner<'_> {
     }
 }
 
+/// Returns the directories of this machine that a compose file mounts: `- source:target` and `source: …`.
+fn mounted_sources(text: &str) -> Vec<&str> {
+    let is_separator = |c: char| c.is_whitespace() || "[],{}\"'".contains(c);
+    let mut sources = Vec::new();
+    let mut before = "";
+    for word in text.split(is_separator).filter(|it| !it.is_empty()) {
+        let is_path = |it: &str| it.starts_with(['/', '~', '.', '$']);
+        match word.split_once(":/").filter(|it| is_path(it.0)) {
+            Some((source, _)) => sources.push(source),
+            None if matches!(before, "source:" | "device:") && is_path(word) => sources.push(word),
+            None => {}
+        }
+        before = word;
+    }
+    sources
+}
+
 /// Returns whether an option takes no value.
 fn is_flag(option: &str) -> bool {
     let letters = option.strip_prefix('-').unwrap_or_default();
@@ -156,6 +218,14 @@ fn is_flag(option: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_compose_file_mounts_directories() {
+        let text = "services:\n  x:\n    image: a:1\n    ports: ['80:80']\n    volumes:\n      - ~/.aws:/a:ro\n      - \"$HOME:/h\"\n      - data:/d\n\
+                    \x20   - type: bind\n        source: /etc\n";
+        assert_eq!(mounted_sources(text), ["~/.aws", "$HOME", "/etc"]);
+        assert_eq!(mounted_sources("volumes: ['./a:/a', \"~/b:/b\"]"), ["./a", "~/b"]);
+    }
 
     #[test]
     fn a_mounted_path_is_one_of_this_machine() {

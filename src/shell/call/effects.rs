@@ -113,7 +113,7 @@ impl CallEffects {
     pub const READ: Self = Self(1);
     /// A file is written or deleted.
     pub const CHANGE: Self = Self(1 << 1);
-    /// A directory tree is written.
+    /// A directory tree is written, or mounted in a container.
     pub const TREE: Self = Self(1 << 2);
     /// A variable of a program is set.
     pub const VARIABLE: Self = Self(1 << 3);
@@ -152,7 +152,7 @@ impl Call {
         let kinds = [
             (CallEffects::READ, does(|it| it == Access::Read)),
             (CallEffects::CHANGE, does(|it| it != Access::Read)),
-            (CallEffects::TREE, !self.trees.is_empty()),
+            (CallEffects::TREE, !self.trees.is_empty() || !self.mounts.is_empty()),
             (CallEffects::VARIABLE, !self.variables.is_empty()),
             (CallEffects::ENDLESS, self.endless),
         ];

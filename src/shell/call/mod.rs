@@ -66,6 +66,8 @@ pub struct Call {
     pub files: Vec<FileAccess>,
     /// Directory trees that the call writes. Which files they contain is not part of the call.
     pub trees: Vec<TreeWrite>,
+    /// Files and directories of this machine that the containers of the call see.
+    pub mounts: Vec<ResolvedPath>,
     /// Patch files that a program applies. Their content is not part of the call.
     pub patches: Vec<PatchFile>,
     /// Files that the call runs. What they do is not part of the other fields.

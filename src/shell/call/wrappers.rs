@@ -113,6 +113,7 @@ impl Scanner<'_> {
                 continue;
             }
             let all = words.clone();
+            self.record_composed(&all, scope, input);
             self.scan_shell_values(&all, scope);
             match self.unwrap_words(words, scope, input) {
                 UnwrapResult::Command(inner) => {
