@@ -21,6 +21,9 @@ use policyd_facts::glob::word_matches;
 use policyd_facts::pattern::CommandPattern;
 use policyd_facts::shell::quote;
 
+/// Wrappers that start a program for each item of a list.
+const REPEATERS: [&str; 3] = ["xargs", "parallel", "find"];
+
 /// Rows of `program`.
 pub(super) const ROWS: &[FactRow] = &[
     field(
@@ -410,6 +413,9 @@ pub(super) const ROWS: &[FactRow] = &[
         |it, _| {
             let at = recognized(it)?.at;
             on_program(it, |program, _, seen| {
+                if seen.call.is_new_tree(at, &seen.around) {
+                    return Ok(true.into());
+                }
                 let folder = seen.call.tree_folder(at, &seen.around);
                 let clean = folder.and_then(|it| seen.around.clean_trees.get(&it).copied());
                 let why = || format!("whether `{}` runs in a clean tree is unknown", line(program));
@@ -418,6 +424,36 @@ pub(super) const ROWS: &[FactRow] = &[
         },
     )
     .from(FactSource::WorkTree),
+    field(
+        Subject::Invocation,
+        "tree_new",
+        Type::Bool,
+        Structure,
+        [
+            "Whether it is a git command in a repository that the line itself creates in a temporary directory.",
+            "program.tree_new",
+        ],
+        |it, _| {
+            let at = recognized(it)?.at;
+            on_call(it, |seen| Ok(seen.call.is_new_tree(at, &seen.around).into()))
+        },
+    ),
+    field(
+        Subject::Invocation,
+        "repeated",
+        Type::Bool,
+        Structure,
+        [
+            "Whether it may run for each item of a list that the line does not name: in a loop, by `xargs`, `parallel`, or `find`.",
+            "program.repeated",
+        ],
+        |it, _| {
+            on_program(it, |it, _, _| {
+                let by_wrapper = it.wrappers.iter().any(|it| REPEATERS.contains(&it.as_str()));
+                Ok((it.repeated || by_wrapper).into())
+            })
+        },
+    ),
     field(
         Subject::Invocation,
         "branch",

@@ -41,6 +41,8 @@ impl Scanner<'_> {
         // Without a known value, the body may not run.
         let is_run = words.iter().any(ShellText::is_known);
         let before = (!is_run).then(|| (scope.variables.clone(), scope.folder.clone()));
+        let is_open = words.iter().any(|it| !it.is_known());
+        self.loops += usize::from(is_open);
         for word in words {
             if self.is_spent() {
                 break;
@@ -50,6 +52,7 @@ impl Scanner<'_> {
             scope.settle();
             output = output.then(self.scan_sequence(body, source, scope, input));
         }
+        self.loops -= usize::from(is_open);
         if let Some((variables, folder)) = before {
             join(&mut scope.variables, variables);
             scope.folder.join(folder);
@@ -66,6 +69,7 @@ impl Scanner<'_> {
         input: &StandardInput,
     ) -> ShellOutput {
         let (variables, folder) = (scope.variables.clone(), scope.folder.clone());
+        self.loops += 1;
         let mut output = self.scan_rounds(node, source, scope, input);
         scope.settle();
         let is_changed = scope.variables != variables || scope.folder != folder;
@@ -77,6 +81,7 @@ impl Scanner<'_> {
             join(&mut scope.variables, variables);
             scope.folder.join(folder);
         }
+        self.loops -= 1;
         output
     }
 

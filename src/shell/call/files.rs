@@ -456,13 +456,17 @@ impl Scanner<'_> {
         touched.extend(addressed.map(|it| (Access::Read, it.clone())));
         touched.extend(program.reads.iter().map(|it| (Access::Read, it.clone())));
         touched.extend(program.writes.iter().map(|it| (Access::Write, it.clone())));
+        let base = self.archive_base(&program, scope);
         for (does, file) in touched {
             // `@file`, `if=file` and `name=@file` name files.
             let file = without_mark(&program.name, &file);
             if file.pipe || file.text.is_empty() || NOWHERE.contains(&file.text.as_str()) {
                 continue;
             }
-            let place = self.resolve_path(&file, scope);
+            let place = match base.as_deref().filter(|_| does != Access::Write) {
+                Some(base) => self.resolve_from(&file, Some(base), scope),
+                None => self.resolve_path(&file, scope),
+            };
             if let Some(path) = &place.absolute {
                 self.pass_through_pipe(path, at, does, scope);
             }
@@ -503,6 +507,14 @@ impl Scanner<'_> {
         if let Some(reader) = self.call.programs.get_mut(reader) {
             reader.fed_by.extend((!reader.fed_by.contains(&writer)).then_some(writer));
         }
+    }
+
+    /// Returns the directory from which an archiver reads its files: `tar -C directory`.
+    fn archive_base(&self, program: &Invocation, scope: &ShellState) -> Option<String> {
+        let mut options =
+            ["-C", "--directory", "--cd"].iter().filter(|_| program.name.ends_with("tar"));
+        let folder = options.find_map(|it| program.values(it).last())?;
+        self.resolve_path(&folder, scope).absolute
     }
 
     /// Returns the content that a program writes into files. `None` if it does not change their
@@ -667,6 +679,27 @@ impl Call {
             return None;
         }
         folder_of(program, around)
+    }
+}
+
+impl Call {
+    /// Returns whether a git command works in a repository that the line itself created in a temporary directory.
+    #[must_use]
+    pub fn is_new_tree(&self, at: usize, around: &CallEnvironment) -> bool {
+        let Some(folder) = self.programs.get(at).and_then(|it| folder_of(it, around)) else {
+            return false;
+        };
+        let is_there =
+            |place: ResolvedPath| place.absolute.as_ref() == Some(&folder) && !place.open;
+        let creates = |it: &Invocation| {
+            let is_new = it.args.iter().any(|it| matches!(it.text.as_str(), "init" | "clone"));
+            let own = folder_of(it, around);
+            let named = it.args.iter().map(|word| around.place(word, own.as_deref()));
+            is_new
+                && it.name == "git"
+                && (own.as_ref() == Some(&folder) || named.into_iter().any(is_there))
+        };
+        around.is_temporary(&folder) && self.programs.iter().take(at).any(creates)
     }
 }
 

@@ -118,6 +118,8 @@ pub struct Invocation {
     pub guessed: bool,
     /// Whether the vocabulary says which of its operands are files. Other operands are texts then.
     pub described: bool,
+    /// Whether a loop runs it for each item of a list that the line does not name.
+    pub repeated: bool,
     /// Removed wrappers, outermost first: `sudo`, `xargs`.
     pub wrappers: Vec<String>,
     /// Targets of the symbolic links that the line created before, by absolute path.

@@ -10,7 +10,7 @@ use super::hidden::OUTPUT_PIPE;
 use super::paths::CallEnvironment;
 use super::scope::{ShellOutput, ShellState, WorkingFolder};
 use super::scripts::{ScriptKind, is_code_file};
-use super::statements::{Redirects, Scanner};
+use super::statements::{Redirects, Scanner, emptied_by};
 use super::words::ShellText;
 use super::wrappers::{SimpleCommand, file_below, find_names, is_standard_input};
 use super::{Invocation, StandardInput};
@@ -142,6 +142,9 @@ impl Scanner<'_> {
         let files = self.listed_files(&program);
         let elsewhere = (!scope.folder.others.is_empty()).then(|| program.clone());
         let text = text.filter(|_| elsewhere.is_none() || program.name != "pwd");
+        if text.as_ref().is_some_and(String::is_empty) {
+            program.fed_by.extend(emptied_by(&program.writes, &program.appends));
+        }
         let Some(at) = self.add_program(program) else { return ShellOutput::default() };
         let output = ShellOutput { text, from: vec![at], files };
         self.record_effects(at, &output, scope);
@@ -304,6 +307,8 @@ impl Scanner<'_> {
     }
 }
 
+/// Represents the unknown name of a file that `mktemp` creates.
+const TEMPORARY_NAME: &str = "mktemp.XXXXXX";
 /// Programs that create the directories that they name.
 const CREATORS: [&str; 14] = [
     "mkdir", "git", "gh", "cp", "mv", "ln", "tar", "unzip", "cargo", "npm", "npx", "cmake",
@@ -335,9 +340,12 @@ impl Scanner<'_> {
             let word = word.strip_suffix(".git").unwrap_or(word);
             word == folder || base_name(word) == name || word.split('/').any(|it| it == name)
         };
-        let mut creators =
-            self.call.programs.iter().filter(|it| CREATORS.contains(&it.name.as_str()));
-        creators.any(|it| it.args.iter().any(is_it))
+        let is_temporary = |it: &Invocation| it.name == "mktemp" && name == TEMPORARY_NAME;
+        let mut programs = self.call.programs.iter();
+        programs.any(|program| {
+            let creates = CREATORS.contains(&program.name.as_str());
+            is_temporary(program) || (creates && program.args.iter().any(is_it))
+        })
     }
 }
 
@@ -657,6 +665,8 @@ fn same_option(wanted: &str, given: &str) -> bool {
     }
 }
 
+/// The file without content.
+const NOTHING: &str = "/dev/null";
 /// Programs that print lines of their input, all or some.
 const FILTERS: [&str; 9] = ["grep", "egrep", "rg", "head", "tail", "sort", "uniq", "tac", "shuf"];
 
@@ -672,7 +682,7 @@ fn printed_text(
     let args: Option<Vec<&str>> = args.iter().map(ShellText::all).collect();
     let operands = || program.args.iter().filter(|it| !it.text.starts_with('-') || it.text == "-");
     match program.name.as_str() {
-        "mktemp" => Some(format!("{}/mktemp.XXXXXX\n", around.temporary.first()?)),
+        "mktemp" => Some(format!("{}/{TEMPORARY_NAME}\n", around.temporary.first()?)),
         "pwd" => Some(format!("{}\n", program.folder.as_ref()?)),
         "echo" => Some(echo(&args?)),
         "printf" => printf(&args?),
@@ -687,7 +697,7 @@ fn printed_text(
                 [one] if one.text == "-" => program.input.text.clone(),
                 files => files
                     .iter()
-                    .map(|it| written(it))
+                    .map(|it| if it.text == NOTHING { Some(String::new()) } else { written(it) })
                     .collect::<Option<Vec<_>>>()
                     .map(|it| it.concat()),
             }

@@ -58,6 +58,8 @@ pub(super) struct Scanner<'a> {
     pub(super) heredocs: Heredocs,
     /// Whether the current text contains unknown values, as written in the source.
     pub(super) as_written: bool,
+    /// Loops around the current statement whose number of rounds is unknown.
+    pub(super) loops: usize,
     /// Files that run now, outermost first.
     pub(super) running: Vec<String>,
     /// Files that may still be analyzed.
@@ -85,6 +87,7 @@ impl<'a> Scanner<'a> {
             at_the_end: Vec::new(),
             heredocs: Heredocs::default(),
             as_written: false,
+            loops: 0,
             running: Vec::new(),
             scripts_left: SCRIPTS_MAX,
             lines_of: None,
@@ -213,6 +216,7 @@ impl Scanner<'_> {
 
     /// Adds a program. Returns its index, or `None` at the limit.
     pub(super) fn add_program(&mut self, program: Invocation) -> Option<usize> {
+        let program = Invocation { repeated: self.loops > 0, ..program };
         // A loop starts the same program several times; one entry is enough.
         if let Some(at) = self.call.programs.iter().position(|it| *it == program) {
             return Some(at);
@@ -924,6 +928,7 @@ impl Scanner<'_> {
             writes: redirects.writes.clone(),
             appends: redirects.appended.clone(),
             reads: redirects.reads.clone(),
+            fed_by: emptied_by(&redirects.writes, &redirects.appended),
             ..Invocation::default()
         };
         let at = self.add_program(program)?;
@@ -952,6 +957,12 @@ impl Scanner<'_> {
 fn descriptor_name<'s>(redirect: Node<'_>, source: &'s str) -> Option<&'s str> {
     let before = source.get(..redirect.start_byte())?.strip_suffix('}')?;
     before.rsplit_once('{').map(|it| it.1).filter(|it| !it.contains(char::is_whitespace))
+}
+
+/// Returns the programs that name the files which a program without output empties.
+pub(super) fn emptied_by(writes: &[ShellText], appended: &[ShellText]) -> Vec<usize> {
+    let emptied = writes.iter().filter(|it| !appended.contains(it));
+    emptied.flat_map(|it| it.from.iter().copied()).collect()
 }
 
 /// Returns whether the last word of a node is a variable for a file descriptor: `{fd}>log`.
