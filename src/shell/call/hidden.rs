@@ -18,13 +18,15 @@ use super::{Invocation, StandardInput};
 use crate::glob::word_matches;
 use crate::shell::{base_name, is_assignment, node_text};
 
-/// Programs whose arguments are names or prose, and not commands.
+/// Programs whose arguments are names or prose, and not commands. Test runners select tests by their names.
 const PROSE: &[&str] = &[
     "aider",
     "apropos",
     "apt",
     "apt-get",
+    "ava",
     "awk",
+    "bats",
     "brew",
     "cat",
     "claude",
@@ -32,6 +34,7 @@ const PROSE: &[&str] = &[
     "copilot",
     "curl",
     "cursor-agent",
+    "cypress",
     "dnf",
     "dpkg",
     "droid",
@@ -46,22 +49,30 @@ const PROSE: &[&str] = &[
     "hash",
     "http",
     "https",
+    "jasmine",
+    "jest",
     "jq",
     "logger",
     "mail",
     "man",
+    "mocha",
     "notify-send",
     "opencode",
     "pgrep",
+    "phpunit",
     "pidof",
+    "playwright",
     "policyd",
     "printf",
     "ps",
+    "pytest",
     "rg",
+    "rspec",
     "say",
     "sed",
     "tldr",
     "type",
+    "vitest",
     "wget",
     "whatis",
     "whereis",
@@ -219,7 +230,12 @@ impl Scanner<'_> {
         for text in program.args.iter().filter_map(ShellText::all) {
             let value = match text.split_once('=') {
                 Some((option, value)) if option.starts_with('-') || is_assignment(text) => value,
-                _ if before.starts_with('-') => text,
+                // Behind `--`, a known program has operands.
+                _ if before.starts_with('-')
+                    && !(before == "--" && self.is_listed(&program.name)) =>
+                {
+                    text
+                }
                 _ => "",
             };
             before = text;
