@@ -675,7 +675,7 @@ fn required(code: &str) -> Vec<(usize, String, usize)> {
     found.collect()
 }
 
-/// Returns code in which modules stand for the calls that load them: `fs.readFile` for `require('fs').readFile`.
+/// Returns code with the names of modules instead of the calls that load them: `fs.readFile` for `require('fs').readFile`.
 fn without_require(code: &str) -> Cow<'_, str> {
     let found = required(code);
     if found.is_empty() {

@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-use super::code_tokens::{CodeTokens, Token};
+use super::code_tokens::{CodeName, CodeTokens};
 
 /// Rounds in which names hand data on, at most.
 const ROUNDS_MAX: usize = 8;
@@ -29,7 +29,7 @@ const CONNECTS: [&str; 9] =
 pub(super) struct CallSite {
     /// Where its name begins.
     pub(super) at: usize,
-    /// Its arguments.
+    /// Where its arguments are.
     pub(super) arguments: Range<usize>,
     /// Whether its first argument is an address. What an address contains is data only behind a `?` or a `=`.
     pub(super) has_address: bool,
@@ -51,7 +51,7 @@ pub(super) struct CodeFlow {
 
 /// A value that names receive.
 #[derive(Debug)]
-struct Binding {
+struct NamedValue {
     names: Vec<String>,
     value: Range<usize>,
 }
@@ -78,7 +78,7 @@ struct FlowSearch<'a> {
     tokens: &'a CodeTokens,
     code: &'a str,
     sites: &'a [CallSite],
-    bindings: Vec<Binding>,
+    bindings: Vec<NamedValue>,
     functions: Vec<Function>,
     /// The calls whose results a name contains.
     values: BTreeMap<String, Sites>,
@@ -178,7 +178,7 @@ impl FlowSearch<'_> {
     }
 
     /// Returns whether a name is that of an argument or of a member: `f(data=x)`, `{data: x}`.
-    fn is_label(&self, name: &Token) -> bool {
+    fn is_label(&self, name: &CodeName) -> bool {
         let Some((at, sign)) = self.tokens.next_char(name.end) else { return false };
         let after = self.tokens.code.get(at + 1..).and_then(|it| it.chars().next());
         match sign {
@@ -189,7 +189,7 @@ impl FlowSearch<'_> {
     }
 
     /// Returns the end of the value of an argument with a name: `headers={…}`, `headers: {…}`. `None` if it has none.
-    fn end_of_named(&self, name: &Token, end: usize) -> Option<usize> {
+    fn end_of_named(&self, name: &CodeName, end: usize) -> Option<usize> {
         let (sign, c) = self.tokens.next_char(name.end).filter(|it| it.0 < end)?;
         if !matches!(c, '=' | ':') {
             return None;
@@ -286,7 +286,7 @@ impl FlowSearch<'_> {
                 }
                 "for" | "foreach" => {
                     let rest = words.get(at + 1..).unwrap_or_default();
-                    let is_end = |it: &&Token| matches!(tokens.text(it), "in" | "of");
+                    let is_end = |it: &&CodeName| matches!(tokens.text(it), "in" | "of");
                     if let Some(end) = rest.iter().position(|it| is_end(&it)) {
                         let behind = rest.get(end).map_or(statement.end, |it| it.end);
                         self.bind(rest.iter().take(end), behind..statement.end);
@@ -296,7 +296,7 @@ impl FlowSearch<'_> {
                 "return" => {
                     let name = self.functions.last().map(|it| it.name.clone());
                     let names = name.into_iter().collect();
-                    self.bindings.push(Binding { names, value: word.end..statement.end });
+                    self.bindings.push(NamedValue { names, value: word.end..statement.end });
                 }
                 _ => {}
             }
@@ -308,10 +308,10 @@ impl FlowSearch<'_> {
     }
 
     /// Binds names to a value.
-    fn bind<'t>(&mut self, names: impl Iterator<Item = &'t Token>, value: Range<usize>) {
+    fn bind<'t>(&mut self, names: impl Iterator<Item = &'t CodeName>, value: Range<usize>) {
         let names = names.filter(|it| it.is_value).map(|it| self.tokens.text(it).to_owned());
         let names: Vec<String> = names.filter(|it| !KEYWORDS.contains(&it.as_str())).collect();
-        self.bindings.push(Binding { names, value });
+        self.bindings.push(NamedValue { names, value });
     }
 
     /// Adds `a = value`, `a, b = value`, `a += value`.
@@ -390,7 +390,8 @@ impl FlowSearch<'_> {
                 let (name, at) = (tokens.text(name).to_owned(), name.at);
                 self.functions.push(Function { name, at, parameters: names.clone() });
             }
-            self.bindings.push(Binding { names, value: statement.start..statement.start + start });
+            self.bindings
+                .push(NamedValue { names, value: statement.start..statement.start + start });
         }
     }
 
@@ -405,7 +406,7 @@ impl FlowSearch<'_> {
                 let names =
                     self.values_in(&(statement.start + start..statement.start + start + end));
                 let value = statement.start..statement.start + step;
-                self.bindings.push(Binding { names, value });
+                self.bindings.push(NamedValue { names, value });
             }
         }
     }
@@ -418,7 +419,7 @@ impl FlowSearch<'_> {
     }
 
     /// Adds a function with a name, or the parameters of one without.
-    fn add_function(&mut self, word: &Token, next: Option<&Token>, before: Range<usize>) {
+    fn add_function(&mut self, word: &CodeName, next: Option<&CodeName>, before: Range<usize>) {
         let tokens = self.tokens;
         let Some((open, c)) = tokens.next_char(word.end) else { return };
         let named = next.filter(|it| c != '(' && it.at == open);
@@ -436,7 +437,7 @@ impl FlowSearch<'_> {
                 let (name, at) = (tokens.text(name).to_owned(), name.at);
                 self.functions.push(Function { name, at, parameters });
             }
-            None => self.bindings.push(Binding { names: parameters, value: before }),
+            None => self.bindings.push(NamedValue { names: parameters, value: before }),
         }
     }
 
@@ -445,7 +446,7 @@ impl FlowSearch<'_> {
         for site in self.sites.iter().filter(|it| it.fills) {
             let first = self.tokens.split(&site.arguments).into_iter().next().unwrap_or_default();
             let names = self.values_in(&first);
-            self.bindings.push(Binding { names, value: site.at..site.at + 1 });
+            self.bindings.push(NamedValue { names, value: site.at..site.at + 1 });
         }
     }
 
@@ -464,7 +465,7 @@ impl FlowSearch<'_> {
             for function in named.iter().filter(|it| it.at != token.at) {
                 for (name, value) in function.parameters.iter().zip(&arguments) {
                     let names = vec![name.clone()];
-                    self.bindings.push(Binding { names, value: value.clone() });
+                    self.bindings.push(NamedValue { names, value: value.clone() });
                 }
             }
         }

@@ -14,10 +14,10 @@ const OWN: [&str; 2] = ["self", "this"];
 
 /// A name in code.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Token {
+pub(super) struct CodeName {
     pub(super) at: usize,
     pub(super) end: usize,
-    /// Whether it stands for a value, and not for a member of one: `a` of `a.b`, and `b` of `self.b`.
+    /// Whether it names a value, and not a member of one: `a` of `a.b`, and `b` of `self.b`.
     pub(super) is_value: bool,
 }
 
@@ -26,8 +26,8 @@ pub(super) struct Token {
 pub(super) struct CodeTokens {
     /// The code. Blanks replace texts and comments, apart from the values in a text.
     pub(super) code: String,
-    /// Its names, in order.
-    pub(super) names: Vec<Token>,
+    /// The names in it, in order.
+    pub(super) names: Vec<CodeName>,
     /// Whether the arguments of its calls can have names: `f(data=x)`.
     pub(super) has_keywords: bool,
     /// Whether its functions are arrows.
@@ -49,7 +49,7 @@ impl CodeTokens {
     }
 
     /// Returns the text of a name.
-    pub(super) fn text(&self, token: &Token) -> &str {
+    pub(super) fn text(&self, token: &CodeName) -> &str {
         self.part(&(token.at..token.end))
     }
 
@@ -59,7 +59,7 @@ impl CodeTokens {
     }
 
     /// Returns the names in a part.
-    pub(super) fn within(&self, range: &Range<usize>) -> &[Token] {
+    pub(super) fn within(&self, range: &Range<usize>) -> &[CodeName] {
         let first = self.names.partition_point(|it| it.at < range.start);
         let last = self.names.partition_point(|it| it.at < range.end);
         self.names.get(first..last).unwrap_or_default()
@@ -161,9 +161,9 @@ impl CodeTokens {
 }
 
 /// Returns the names of code without texts.
-fn names_of(code: &str) -> Vec<Token> {
+fn names_of(code: &str) -> Vec<CodeName> {
     let is_part = |c: char| c.is_alphanumeric() || c == '_';
-    let mut found: Vec<Token> = Vec::new();
+    let mut found: Vec<CodeName> = Vec::new();
     let mut at = 0;
     while let Some(step) = code.get(at..).and_then(|it| it.find(is_part)) {
         let start = at + step;
@@ -177,7 +177,7 @@ fn names_of(code: &str) -> Vec<Token> {
             OWN.contains(&code.get(it.at..it.end).unwrap_or_default()) && start - it.end <= 3
         });
         if !rest.starts_with(|c: char| c.is_ascii_digit()) {
-            found.push(Token { at: start, end: at, is_value: !is_member || is_own });
+            found.push(CodeName { at: start, end: at, is_value: !is_member || is_own });
         }
     }
     found

@@ -151,7 +151,7 @@ pub struct FileEffect {
 }
 
 impl FileEffect {
-    /// Returns the file that an operand names. `None` if it is no file. Settings can follow behind a comma.
+    /// Returns the file that an operand names. `None` if it names none. Settings can follow behind a comma.
     fn marked(&self, operand: &ShellText) -> Option<ShellText> {
         if self.marks.is_empty() {
             return Some(operand.clone());

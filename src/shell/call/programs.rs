@@ -763,8 +763,29 @@ impl Scanner<'_> {
 
 /// Returns the files below a directory that `find` prints. Without a test, it also prints the directory.
 fn found_files(root: &ShellText, args: &[ShellText]) -> Vec<ShellText> {
-    const TESTS: [&str; 8] =
-        ["-name", "-iname", "-path", "-ipath", "-regex", "-iregex", "-newer", "-empty"];
+    const TESTS: [&str; 21] = [
+        "-name",
+        "-iname",
+        "-path",
+        "-ipath",
+        "-regex",
+        "-iregex",
+        "-newer",
+        "-empty",
+        "-mtime",
+        "-mmin",
+        "-atime",
+        "-amin",
+        "-ctime",
+        "-cmin",
+        "-size",
+        "-user",
+        "-group",
+        "-perm",
+        "-inum",
+        "-samefile",
+        "-mindepth",
+    ];
     let is_tested = args.iter().any(|it| TESTS.contains(&it.text.as_str()));
     let mut kinds = args.iter().skip_while(|it| it.text != "-type").skip(1);
     let is_file = kinds.next().and_then(ShellText::all).is_some_and(|it| !it.contains('d'));
