@@ -22,7 +22,7 @@ const PROFILE: (&str, &str) = ("$profile", "/.config/powershell/Microsoft.PowerS
 /// Option that is followed by text for another shell.
 const CODE_OPTION: &str = " -c";
 /// Commands that policies name. PowerShell ignores their case, so they are rewritten as listed.
-const COMMANDS: [&str; 39] = [
+const COMMANDS: [&str; 42] = [
     "Remove-Item",
     "Get-Content",
     "Set-Content",
@@ -62,6 +62,9 @@ const COMMANDS: [&str; 39] = [
     "New-NetFirewallRule",
     "Set-NetFirewallProfile",
     "Set-Service",
+    "Publish-Module",
+    "Publish-Script",
+    "Publish-PSResource",
 ];
 /// Keywords before a block, or before a condition and a block, in lower case.
 const BEFORE_BLOCKS: [&str; 10] =

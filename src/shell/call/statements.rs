@@ -14,7 +14,7 @@ use super::paths::{ResolvedPath, follow_links};
 use super::scope::{FunctionTable, ShellOutput, ShellState, VALUES_MAX, WorkingFolder};
 use super::scripts::SCRIPTS_MAX;
 use super::words::{
-    ShellText, ShellWords, UnsplitWord, adjacent_nodes, escaped_blanks, join_units,
+    ShellText, ShellWords, UnsplitWord, adjacent_nodes, emptied_by, escaped_blanks, join_units,
     split_after_value,
 };
 use super::wrappers::SimpleCommand;
@@ -957,12 +957,6 @@ impl Scanner<'_> {
 fn descriptor_name<'s>(redirect: Node<'_>, source: &'s str) -> Option<&'s str> {
     let before = source.get(..redirect.start_byte())?.strip_suffix('}')?;
     before.rsplit_once('{').map(|it| it.1).filter(|it| !it.contains(char::is_whitespace))
-}
-
-/// Returns the programs that name the files which a program without output empties.
-pub(super) fn emptied_by(writes: &[ShellText], appended: &[ShellText]) -> Vec<usize> {
-    let emptied = writes.iter().filter(|it| !appended.contains(it));
-    emptied.flat_map(|it| it.from.iter().copied()).collect()
 }
 
 /// Returns whether the last word of a node is a variable for a file descriptor: `{fd}>log`.

@@ -940,3 +940,9 @@ fn split_backticks(raw: &str) -> Vec<BacktickPart> {
     found.retain(|it| !matches!(it, BacktickPart::Literal(text) if text.is_empty()));
     found
 }
+
+/// Returns the programs that name the files which a program without output empties.
+pub(super) fn emptied_by(writes: &[ShellText], appended: &[ShellText]) -> Vec<usize> {
+    let emptied = writes.iter().filter(|it| !appended.contains(it));
+    emptied.flat_map(|it| it.from.iter().copied()).collect()
+}
