@@ -104,6 +104,9 @@ impl CodeFlow {
         search.add_parameters();
         search.add_filled();
         let methods = search.method_calls();
+        // A name that only receives data is not the object that a call returns: `console.log(response)`.
+        search.follow(&[]);
+        let objects = search.values.clone();
         search.follow(&methods);
         let mut flow = Self::default();
         for site in sites {
@@ -111,13 +114,12 @@ impl CodeFlow {
             flow.peers.push(Vec::new());
         }
         for call in &methods {
-            let objects = search.values.get(&call.name).cloned().unwrap_or_default();
             let given = search.value_of(&call.arguments);
-            for object in objects {
-                if let Some(into) = flow.into.get_mut(object) {
-                    into.extend(given.iter().filter(|it| **it != object));
+            for object in objects.get(&call.name).into_iter().flatten() {
+                if let Some(into) = flow.into.get_mut(*object) {
+                    into.extend(given.iter().filter(|it| *it != object));
                 }
-                let peers = flow.peers.get_mut(object);
+                let peers = flow.peers.get_mut(*object);
                 let peers = peers.filter(|_| CONNECTS.contains(&call.method.as_str()));
                 peers.into_iter().for_each(|it| it.push(call.arguments.clone()));
             }
@@ -130,7 +132,7 @@ impl FlowSearch<'_> {
     /// Hands data on from name to name until nothing changes.
     fn follow(&mut self, methods: &[MethodCall]) {
         let received = methods.iter().map(|it| (vec![it.name.clone()], it.arguments.clone()));
-        let bound = std::mem::take(&mut self.bindings).into_iter().map(|it| (it.names, it.value));
+        let bound = self.bindings.iter().map(|it| (it.names.clone(), it.value.clone()));
         let all: Vec<(Vec<String>, Range<usize>)> = bound.chain(received).collect();
         for _ in 0..ROUNDS_MAX {
             let mut is_changed = false;
