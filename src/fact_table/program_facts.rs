@@ -1,6 +1,7 @@
 //! Facts about one program that a tool call would start, `program`: its words, its input, what it runs.
 
 use std::collections::BTreeSet;
+use std::rc::Rc;
 
 use rhai::Dynamic;
 
@@ -16,7 +17,7 @@ pub use super::snapshots::MatchedProgram;
 use super::source::FactSource;
 use super::text_list::list;
 use super::types::{Evidence::Structure, PackName, Subject, Type};
-use policyd_facts::call::{Access, FileAccess, Invocation, ShellText, is_nowhere};
+use policyd_facts::call::{Access, FileAccess, Invocation, ResolvedPath, ShellText, is_nowhere};
 use policyd_facts::glob::word_matches;
 use policyd_facts::pattern::CommandPattern;
 use policyd_facts::shell::quote;
@@ -247,13 +248,8 @@ pub(super) const ROWS: &[FactRow] = &[
             let wanted = globs(args)?;
             let at = recognized(it)?.at;
             on_call(it, |seen| {
-                let upstream = seen.call.upstream(at);
-                let near = |it: &&FileAccess| {
-                    it.does == Access::Read
-                        && it.program.is_some_and(|it| it == at || upstream.contains(&it))
-                };
-                let mut places = seen.call.files.iter().filter(near).map(|it| &it.place);
-                Ok(places.any(|it| wanted.fit(it, &seen.around)).into())
+                let fed = fed_files(seen, at);
+                Ok(fed.iter().any(|it| wanted.fit(it, &seen.around)).into())
             })
         },
     )
@@ -266,15 +262,7 @@ pub(super) const ROWS: &[FactRow] = &[
         ["Files that it, or what its input comes from, reads.", "program.fed_files.outside"],
         |it, _| {
             let at = recognized(it)?.at;
-            on_call(it, |seen| {
-                let upstream = seen.call.upstream(at);
-                let near = |it: &&FileAccess| {
-                    it.does == Access::Read
-                        && it.program.is_some_and(|it| it == at || upstream.contains(&it))
-                };
-                let files = seen.call.files.iter().filter(near);
-                Ok(it.part(ContextPart::Places(files.map(|it| it.place.clone()).collect())))
-            })
+            on_call(it, |seen| Ok(it.part(ContextPart::Places(fed_files(seen, at)))))
         },
     )
     .from(FactSource::ProgramPaths),
@@ -327,9 +315,8 @@ pub(super) const ROWS: &[FactRow] = &[
         |it, _| {
             let at = recognized(it)?.at;
             on_call(it, |seen| {
-                let own = |it: &&FileAccess| it.does == Access::Read && it.program == Some(at);
-                let files = seen.call.files.iter().filter(own);
-                Ok(it.part(ContextPart::Places(files.map(|it| it.place.clone()).collect())))
+                let own = |it: &FileAccess| it.does == Access::Read && it.program == Some(at);
+                Ok(it.part(ContextPart::Places(places(seen, own))))
             })
         },
     )
@@ -343,9 +330,8 @@ pub(super) const ROWS: &[FactRow] = &[
         |it, _| {
             let at = recognized(it)?.at;
             on_call(it, |seen| {
-                let own = |it: &&FileAccess| it.does != Access::Read && it.program == Some(at);
-                let files = seen.call.files.iter().filter(own);
-                Ok(it.part(ContextPart::Places(files.map(|it| it.place.clone()).collect())))
+                let own = |it: &FileAccess| it.does != Access::Read && it.program == Some(at);
+                Ok(it.part(ContextPart::Places(places(seen, own))))
             })
         },
     )
@@ -538,6 +524,18 @@ fn on_program(
         Some(program) => ask(program, named, seen),
         None => Err("no program was recognized".into()),
     })
+}
+
+/// Returns the places of the files that fit.
+fn places(seen: &CallFacts, fits: impl Fn(&FileAccess) -> bool) -> Rc<[ResolvedPath]> {
+    seen.call.files.iter().filter(|it| fits(it)).map(|it| it.place.clone()).collect()
+}
+
+/// Returns the files that a program, or what its input comes from, reads.
+fn fed_files(seen: &CallFacts, at: usize) -> Rc<[ResolvedPath]> {
+    let upstream = seen.call.upstream(at);
+    let is_near = |it: usize| it == at || upstream.contains(&it);
+    places(seen, |it| it.does == Access::Read && it.program.is_some_and(is_near))
 }
 
 /// A program with its arguments in quotes. A set of one letter in a pattern is the letter.

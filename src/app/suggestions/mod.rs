@@ -273,7 +273,6 @@ fn candidates(prompts: &[LeftPrompt], policy: &Policy, approved_min: usize) -> V
         let is_known =
             |id: &str| policy.rule_id(id).is_some() || rules.iter().any(|it| it.id == id);
         let id = SuggestedRule::id(&calls, is_known);
-        let tool = about().next().map(|it| it.tool.clone()).unwrap_or_default();
         let (examples, others) = (Vec::new(), Vec::new());
         let mut rule = SuggestedRule {
             id,
@@ -283,7 +282,6 @@ fn candidates(prompts: &[LeftPrompt], policy: &Policy, approved_min: usize) -> V
             examples,
             others,
             newest,
-            tool,
         };
         rule.count(about());
         if rule.approved >= approved_min {

@@ -3,12 +3,14 @@
 use std::collections::BTreeSet;
 
 use crate::packs::rule_addition::{NewRule, quoted};
-use policyd_facts::call::Invocation;
+use policyd_facts::call::{Invocation, ShellText};
 use policyd_policy::approval::ApprovalLevel;
 use policyd_yaml::time::Timestamp;
 
 /// Words of a command pattern beside the program.
 const WORDS_MAX: usize = 4;
+/// Separates arguments in a condition. An argument that contains it gets no rule.
+const SEPARATOR: &str = "\u{241e}";
 /// Characters of a word of a command pattern, beside letters and digits.
 const PLAIN: &str = "._:@/+-";
 /// Characters of a name in the id of a rule.
@@ -75,9 +77,10 @@ pub fn command(program: &Invocation) -> Vec<String> {
     std::iter::once(program.name.clone()).chain(args).collect()
 }
 
-/// Returns the program with all its arguments. `None` if one of them is unknown.
+/// Returns the program with all its arguments. `None` if a rule cannot name one of them.
 fn line(program: &Invocation) -> Option<Vec<String>> {
-    let args = program.args.iter().map(|it| it.all().filter(|_| !it.glob).map(str::to_owned));
+    let is_exact = |it: &ShellText| !it.glob && !it.text.contains(SEPARATOR);
+    let args = program.args.iter().map(|it| it.all().filter(|_| is_exact(it)).map(str::to_owned));
     std::iter::once(Some(program.name.clone())).chain(args).collect()
 }
 
@@ -97,8 +100,6 @@ pub struct SuggestedRule {
     pub others: Vec<String>,
     /// Time of the newest prompt.
     pub newest: Option<Timestamp>,
-    /// Name of the tool that runs the examples.
-    pub tool: String,
 }
 
 impl SuggestedRule {
@@ -137,15 +138,21 @@ impl SuggestedRule {
             ApprovedCalls::Line(words) => {
                 let (name, args) =
                     words.split_first().map_or(("", words.as_slice()), |it| (it.0, it.1));
-                let args = serde_json::Value::from(args.join(" "));
+                let joined = serde_json::Value::from(args.join(SEPARATOR));
                 let when = format!(
-                    "program.args.join(\" \") == {args} && program.stays_inside && !program.changed.existing"
+                    "program.args.len() == {} && program.args.join(\"{SEPARATOR}\") == {joined} && program.stays_inside && \
+                     !program.changed.existing",
+                    args.len()
                 );
                 let when = format!("  when: {}\n", quoted(&when));
                 (format!("commands: [{}]", quoted(name)), when)
             }
         };
-        let message = quoted(&format!("The user always approved `{text}`."));
+        let subject_of = match &self.calls {
+            ApprovedCalls::Command(_) | ApprovedCalls::Line(_) => "program.line",
+            ApprovedCalls::Tool(_) => "action.tool",
+        };
+        let message = quoted(&format!("The user always approved `${{{subject_of}}}`."));
         let (id, level) = (&self.id, level.as_str());
         format!(
             "- id: {id}\n  description: {description}\n  level: {level}\n  on: [permission_request]\n  {subject}\n{when}  \

@@ -221,7 +221,7 @@ impl Scanner<'_> {
         }
         let sites: Vec<CallSite> = found.iter().map(|it| it.site(around)).collect();
         let Some(flow) = CodeFlow::of(around.program, around.code, &sites) else {
-            self.mark_over_limit("its code hands data on too often");
+            self.mark_over_limit("its code passes data on too often");
             return;
         };
         for (call, ((own, sources), peers)) in
@@ -339,7 +339,7 @@ impl FoundCall<'_> {
         self.row.like.first().is_some_and(|it| CLIENTS.contains(&it.as_str()))
     }
 
-    /// Returns the call as the flow of data needs it. What is handed to a program beside its words does not count.
+    /// Returns the call as the flow of data needs it. What a program receives beside its words does not count.
     fn site(&self, around: &CodeAround<'_>) -> CallSite {
         let runs = self.row.like.is_empty();
         let counted = self.arguments.iter().take_while(|it| !(runs && is_setting(it)));

@@ -1,7 +1,7 @@
 //! The flow of data through code: which calls receive what other calls return, directly or by names.
 //!
-//! Contains: [`CodeFlow`]. What a call returns reaches each name that a statement sets to it, what the name is
-//! handed to, and the object whose method receives it.
+//! Contains: [`CodeFlow`]. What a call returns reaches each name that a statement sets to it, the calls that receive the
+//! name, and the object whose method receives it.
 //! Does not contain: what the calls do (`code`). Names have no scope, and the order of statements does not count.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -9,7 +9,7 @@ use std::ops::Range;
 
 use super::code_tokens::{CodeName, CodeTokens};
 
-/// Rounds in which names hand data on, at most.
+/// Rounds in which names pass data on, at most.
 const ROUNDS_MAX: usize = 8;
 /// Names that the search looks at, at most.
 const WORK_MAX: usize = 400_000;
@@ -129,7 +129,7 @@ impl CodeFlow {
 }
 
 impl FlowSearch<'_> {
-    /// Hands data on from name to name until nothing changes.
+    /// Passes data on from name to name until nothing changes.
     fn follow(&mut self, methods: &[MethodCall]) {
         let received = methods.iter().map(|it| (vec![it.name.clone()], it.arguments.clone()));
         let bound = self.bindings.iter().map(|it| (it.names.clone(), it.value.clone()));
@@ -273,7 +273,7 @@ impl FlowSearch<'_> {
 }
 
 impl FlowSearch<'_> {
-    /// Adds what a statement hands to names.
+    /// Adds the values that a statement gives to names.
     fn add_bindings(&mut self, statement: &Range<usize>) {
         self.add_assignments(statement);
         let tokens = self.tokens;

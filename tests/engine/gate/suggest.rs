@@ -100,7 +100,7 @@ fn what_was_always_approved_becomes_a_rule_that_a_human_accepts() {
       |   when: program.stays_inside && !program.changed.existing
       |   decision: allow
       |   on_error: allow
-      |   message: "The user always approved `acme db seed`."
+      |   message: "The user always approved `${program.line}`."
 
     Accept a rule: policyd suggest accept approve_acme_db_seed
     "#);
@@ -133,6 +133,9 @@ fn a_rule_is_as_narrow_as_what_was_approved() {
             bash("python3 -c 'print(1)'", true),
             bash("python3 -c 'print(1)'", true),
             bash("python3 -c 'print(1)'", true),
+            bash("speak --say 'a b ${c}'", true),
+            bash("speak --say 'a b ${c}'", true),
+            bash("speak --say 'a b ${c}'", true),
             bash("frob --all a.txt", true),
             bash("frob --all b.txt", true),
             bash("frob --all c.txt", true),
@@ -153,8 +156,11 @@ fn a_rule_is_as_narrow_as_what_was_approved() {
     );
     let found = rules(&world);
     let found: Vec<&str> = found.iter().map(|it| it.0.as_str()).collect();
-    assert_eq!(found, ["approve_mcp_tracker_search", "approve_python3_c_print_1"]);
-    let said = suggest(&world, &["accept", found[0], found[1]]);
+    assert_eq!(
+        found,
+        ["approve_mcp_tracker_search", "approve_python3_c_print_1", "approve_speak_say_a_b_c"]
+    );
+    let said = suggest(&world, &[&["accept"], found.as_slice()].concat());
     assert_eq!(said.code, 0, "{}", said.out);
     for words in [["lint"], ["test"]] {
         let said = call(&world, &words, b"");
@@ -162,6 +168,12 @@ fn a_rule_is_as_narrow_as_what_was_approved() {
     }
     assert_eq!(prompt(&world, "Bash", &json!({"command": "python3 -c 'print(1)'"})), "allow");
     assert_eq!(prompt(&world, "Bash", &json!({"command": "python3 -c 'print(2)'"})), "");
+    // The same words, but not the same arguments.
+    let said = |line: &str| prompt(&world, "Bash", &json!({"command": line}));
+    assert_eq!(
+        ["speak --say 'a b ${c}'", "speak --say a 'b ${c}'", "speak '--say a' 'b ${c}'"].map(said),
+        ["allow", "", ""]
+    );
     assert_eq!(prompt(&world, "mcp__tracker__search", &json!({"query": "x"})), "allow");
 }
 
