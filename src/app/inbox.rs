@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use crate::dashboard::{self, AnsweredItem, ItemAnswer};
 use crate::error::AppError;
 use crate::overview::{self, OpenProject};
+use crate::shared_items::SharedItems;
 use crate::workspace::human::Actor;
 use crate::workspace::project;
 use policyd_cores as cores;
@@ -31,11 +32,16 @@ pub fn items(world: &dyn World) -> Vec<InboxItem> {
         known.push(KnownProject { directory: here.main, state_dir: here.state, since });
     }
     known.retain(|it| world.stat(&it.directory).is_ok_and(|it| it.kind == FileKind::Folder));
+    let opened = known.iter().filter_map(|it| {
+        Some((it.directory.clone(), OpenProject::of(world, it)?.state_dir(world)))
+    });
+    let shared = SharedItems::of(world, opened);
     let items = cores::on_all(world.cores(), &known, |known| {
         let item = |item| InboxItem { project: known.directory.clone(), item };
         overview::waiting(world, known).into_iter().map(item).collect::<Vec<_>>()
     });
     let mut items: Vec<InboxItem> = items.into_iter().flatten().collect();
+    items.extend(shared.items().map(|(project, item)| InboxItem { project, item }));
     items.sort_by_key(|it| it.item.kind);
     items
 }

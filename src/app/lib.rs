@@ -30,6 +30,7 @@ pub mod packs;
 pub mod programs;
 pub mod replay;
 pub mod sessions;
+pub mod shared_items;
 pub mod suggestions;
 pub mod supervisor;
 pub mod webhook;

@@ -1,11 +1,13 @@
 //! The rows of `policyd status`: what the state directory of each project says. Nothing is evaluated, and no probe runs.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::error::AppError;
 use crate::packs;
 use crate::sessions::recorded;
+use crate::tasks::incidents::{self, Incident};
 use crate::tasks::{StoreLocation, Stores};
 use crate::workspace::project::{self, Project};
 use policyd_base::limits::COMMAND_LOCK_WAIT;
@@ -15,13 +17,16 @@ use policyd_gate::meter::{MeterPlace, SessionMeter, SessionUsage};
 use policyd_policy::Policy;
 use policyd_record::activity::Activity;
 use policyd_record::breaker_view::BreakerView;
-use policyd_report::overview::{ProjectRow, RunProgress, RunRow, WaitingItem, WaitingKind};
+use policyd_report::overview::{
+    ProjectRow, RelatedItem, RunProgress, RunRow, WaitingItem, WaitingKind,
+};
 use policyd_shell::path::normal;
-use policyd_state::breaker::BreakerPhase;
-use policyd_state::dead_letter::{Task, TaskQueue};
+use policyd_state::breaker::{Breaker, BreakerPhase};
+use policyd_state::dead_letter::TaskQueue;
 use policyd_state::escalation::Escalation;
 use policyd_state::run::{Run, RunPhase};
 use policyd_store::projects::{KnownProject, ProjectRegistry};
+use policyd_store::queues::Lists;
 use policyd_store::runs::{RunStore, Unusable};
 use policyd_store::{file::Durability, log};
 use policyd_world::{FileKind, World};
@@ -295,6 +300,7 @@ impl Overview<'_> {
             tokens: run.spend.tokens(),
             cost_usd: run.spend.cost_usd,
             updated,
+            is_given_up: false,
         });
     }
 
@@ -315,10 +321,15 @@ impl Overview<'_> {
             row.dead_letters = waiting.depth;
             row.dead_letters_for_human = waiting.awaiting_human;
         }
-        row.waiting = waiting_in(&stores, &escalations);
         let now = self.world.now();
-        let breakers = stores.breakers.all().unwrap_or_default().into_iter();
+        let breakers = stores.breakers.all().unwrap_or_default();
+        let lists = stores.queues.peek();
+        if let Some(run) = &mut row.run {
+            run.is_given_up = incidents::is_given_up(&lists, &run.id, run.updated);
+        }
+        row.waiting = waiting_in(&stores, &escalations, &lists, &breakers, row.run.as_ref());
         let breakers: Vec<BreakerView> = breakers
+            .into_iter()
             .map(|(key, breaker)| {
                 let settings = self.policy.breaker(&key);
                 BreakerView { key, breaker, settings, now }
@@ -330,7 +341,8 @@ impl Overview<'_> {
             } else if it.breaker.phase == BreakerPhase::HalfOpen {
                 row.half_open_breakers = row.half_open_breakers.saturating_add(1);
             }
-            if it.breaker.needs_human {
+            let is_asked = |item: &WaitingItem| item.related.iter().any(|of| of.id == it.key);
+            if it.breaker.needs_human && !row.waiting.iter().any(is_asked) {
                 let (kind, text) = (WaitingKind::Breaker, "waits for a reset");
                 row.waiting.push(WaitingItem::new(kind, &it.key, &it.key, text));
             }
@@ -344,26 +356,42 @@ impl Overview<'_> {
     }
 }
 
-/// Returns what waits for a human in the stores, without the breakers. Tasks that a question is about are left out.
-fn waiting_in(stores: &Stores<'_>, escalations: &[Escalation]) -> Vec<WaitingItem> {
-    let asked: Vec<_> = escalations.iter().filter(|it| it.closed.is_none()).collect();
-    let question =
-        |it: &&Escalation| WaitingItem::new(WaitingKind::Question, &it.id, &it.title, &it.reason);
-    let mut items: Vec<WaitingItem> = asked.iter().map(question).collect();
+/// Returns what waits for a human in the stores, without breakers and runs that no question is about. Tasks that a question
+/// is about are left out.
+fn waiting_in(
+    stores: &Stores<'_>,
+    escalations: &[Escalation],
+    lists: &Lists,
+    breakers: &[(String, Breaker)],
+    run: Option<&RunRow>,
+) -> Vec<WaitingItem> {
+    let mut asked = BTreeSet::new();
+    let mut items = Vec::new();
+    for it in escalations.iter().filter(|it| it.closed.is_none()) {
+        let incident = Incident::of_question(it, lists, breakers);
+        let item = WaitingItem::new(WaitingKind::Question, &it.id, &it.title, &it.reason);
+        items.push(item.with_related(related(&incident, run)));
+        asked.extend(incident.tasks);
+    }
     let view = stores.signals.view(stores.now);
     let signals = view.awaiting_human(&stores.policy.signals, stores.now);
     items.extend(
         signals.map(|it| WaitingItem::new(WaitingKind::Signal, &it.id, &it.name, it.message())),
     );
     // The answer to a question also moves its task.
-    let is_asked =
-        |task: &Task| asked.iter().any(|it| it.task_id == task.id || it.id == task.waits_for);
-    let lists = stores.queues.peek();
-    let letters = lists.on(TaskQueue::DeadLetter).filter(|it| !is_asked(it));
-    items.extend(
-        letters.map(|it| WaitingItem::new(WaitingKind::DeadLetter, &it.id, &it.title, &it.summary)),
-    );
+    for it in lists.on(TaskQueue::DeadLetter).filter(|it| !asked.contains(&it.id)) {
+        let item = WaitingItem::new(WaitingKind::DeadLetter, &it.id, &it.title, &it.summary);
+        items.push(item.with_related(related(&Incident::of_task(it, breakers), run)));
+    }
     items
+}
+
+/// Returns the breakers of an incident, and the last run of its project if it belongs to the incident and waits.
+fn related(incident: &Incident, run: Option<&RunRow>) -> Vec<RelatedItem> {
+    let item = |kind| move |id: &String| RelatedItem { id: id.clone(), kind };
+    let breakers = incident.breakers.iter().map(item(WaitingKind::Breaker));
+    let run = run.filter(|it| it.waits_for_human() && incident.runs.contains(&it.id));
+    breakers.chain(run.map(|it| &it.id).map(item(WaitingKind::Run))).collect()
 }
 
 fn progress(run: &Run, is_active: bool) -> RunProgress {

@@ -293,16 +293,25 @@ fn resolve(
         Err(error) => match error.part {
             AnswerPart::Escalation => refused(console, &error.source),
             AnswerPart::Tasks => super::dlq::refused(console, &error.source),
+            AnswerPart::Breakers => {
+                console.eprint(&format!(
+                    "the answer is saved, but not the reset of its breakers: {}\n\
+                     help: `policyd breaker list` shows them, `policyd breaker reset KEY` resets one",
+                    error.source
+                ));
+                EXIT_BROKEN
+            }
         },
         Ok(AnswerOutcome::AlreadyResolved) => {
             console
                 .eprint(&format!("`{}` is already resolved; the first decision stays", found.id));
             EXIT_FOUND
         }
-        Ok(AnswerOutcome::Moved(rows)) => {
+        Ok(AnswerOutcome::Moved { rows, breakers }) => {
             let verdict = if approved { "approved" } else { "rejected" };
             console.print(&format!("{}: {verdict}\n", found.id));
             rows.iter().for_each(|it| console.print(&super::dlq::row_text(it)));
+            breakers.iter().for_each(|it| console.print(&format!("breaker {it}: reset\n")));
             EXIT_OK
         }
     }

@@ -67,7 +67,10 @@ fn list(world: &dyn World, console: &mut Console<'_>, format: ListFormat) -> u8 
 
 const fn color(kind: WaitingKind) -> TextColor {
     match kind {
-        WaitingKind::Question | WaitingKind::Signal => TextColor::Red,
+        WaitingKind::Question
+        | WaitingKind::Signal
+        | WaitingKind::RemoteSignal
+        | WaitingKind::Call => TextColor::Red,
         WaitingKind::DeadLetter | WaitingKind::Breaker | WaitingKind::Run => TextColor::Yellow,
     }
 }
@@ -102,9 +105,11 @@ fn answer(world: &dyn World, console: &mut Console<'_>, arguments: &AnswerArgume
         let help = match item.kind {
             WaitingKind::Run => "resume it in its project: `policyd run --resume`",
             WaitingKind::Breaker => "answer yes to reset it, or leave it open",
-            WaitingKind::Question | WaitingKind::Signal | WaitingKind::DeadLetter => {
-                "answer yes or no"
-            }
+            WaitingKind::Question
+            | WaitingKind::Signal
+            | WaitingKind::RemoteSignal
+            | WaitingKind::Call
+            | WaitingKind::DeadLetter => "answer yes or no",
         };
         console.eprint(&format!("a {} has no such answer\nhelp: {help}", item.kind.name()));
         return EXIT_USAGE;
@@ -126,6 +131,19 @@ fn answer(world: &dyn World, console: &mut Console<'_>, arguments: &AnswerArgume
             let line = if text.is_empty() { line } else { format!("{line}: {text}") };
             pause::log(world, &at, SwitchKind::Answer, None, line, &actor);
             console.print(&format!("recorded: {verb} {} {}\n", item.kind.name(), item.id));
+            for it in &item.related {
+                match (it.kind, approved) {
+                    (WaitingKind::Run, true) => console.print(&format!(
+                        "continue its run {} in {}: policyd run --resume\n",
+                        it.id,
+                        directory.display()
+                    )),
+                    (WaitingKind::Breaker, true) => {
+                        console.print(&format!("reset breaker {}\n", it.id));
+                    }
+                    _ => {}
+                }
+            }
             if let Some(why) = queued {
                 console.eprint(&format!("the shared store does not have the answer yet: {why}"));
             }

@@ -620,6 +620,7 @@ mod tests {
             tokens: 100,
             cost_usd: 2.5,
             updated: at(8),
+            is_given_up: false,
         };
         let billing = ReportedProject {
             row: ProjectRow {

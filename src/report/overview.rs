@@ -35,6 +35,17 @@ pub struct RunRow {
     pub cost_usd: f64,
     /// Last step of the run.
     pub updated: Timestamp,
+    /// Whether a human decided that it does not continue.
+    #[serde(skip)]
+    pub is_given_up: bool,
+}
+
+impl RunRow {
+    /// Returns whether it ended for a human, was paused, or was left by its process, and a human did not give it up.
+    #[must_use]
+    pub fn waits_for_human(&self) -> bool {
+        waiting_run(self).is_some()
+    }
 }
 
 /// Where a run stands.
@@ -166,7 +177,7 @@ impl ProjectRow {
     /// Returns how much the project needs a human.
     #[must_use]
     pub fn urgency(&self) -> Urgency {
-        let run = self.run.as_ref().map(|it| &it.progress);
+        let run = self.run.as_ref().filter(|it| !it.is_given_up).map(|it| &it.progress);
         let of_run = match run {
             Some(RunProgress::Ended { status, .. }) => urgency_after(*status),
             Some(RunProgress::Paused | RunProgress::Abandoned) => Urgency::Human,
@@ -191,7 +202,9 @@ impl ProjectRow {
     #[must_use]
     pub fn waiting_items(&self) -> Vec<WaitingItem> {
         let mut items = self.waiting.clone();
-        items.extend(self.run.as_ref().and_then(waiting_run));
+        let is_asked =
+            |run: &RunRow| items.iter().flat_map(|it| &it.related).any(|it| it.is_run(&run.id));
+        items.extend(self.run.as_ref().filter(|it| !is_asked(it)).and_then(waiting_run));
         items
     }
 
@@ -261,6 +274,23 @@ pub struct WaitingItem {
     pub text: String,
     /// The command that shows it or lets it continue.
     pub command: String,
+    /// What the same failure left. One answer clears all of it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub related: Vec<RelatedItem>,
+}
+
+/// Something that an answer to another item clears, too.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct RelatedItem {
+    /// Key of the breaker, or id of the run.
+    pub id: String,
+    pub kind: WaitingKind,
+}
+
+impl RelatedItem {
+    fn is_run(&self, id: &str) -> bool {
+        self.kind == WaitingKind::Run && self.id == id
+    }
 }
 
 impl WaitingItem {
@@ -271,11 +301,27 @@ impl WaitingItem {
         let command = match kind {
             WaitingKind::Question => "policyd escalation list".to_owned(),
             WaitingKind::Signal => "policyd signal list".to_owned(),
+            WaitingKind::RemoteSignal | WaitingKind::Call => {
+                format!("policyd inbox answer {id} yes|no")
+            }
             WaitingKind::DeadLetter => "policyd dlq list".to_owned(),
             WaitingKind::Breaker => format!("policyd breaker reset {id}"),
             WaitingKind::Run => "policyd run --resume".to_owned(),
         };
-        Self { id: id.to_owned(), kind, text: shown(&parts.join(": ")), command }
+        let text = shown(&parts.join(": "));
+        Self { id: id.to_owned(), kind, text, command, related: Vec::new() }
+    }
+
+    /// Adds what the same failure left, and names it in the text.
+    #[must_use]
+    pub fn with_related(mut self, related: Vec<RelatedItem>) -> Self {
+        if !related.is_empty() {
+            let names: Vec<String> =
+                related.iter().map(|it| format!("{} {}", it.kind.name(), it.id)).collect();
+            self.text.push_str(&format!(" (also: {})", names.join(", ")));
+        }
+        self.related = related;
+        self
     }
 }
 
@@ -287,6 +333,10 @@ pub enum WaitingKind {
     Question,
     /// A signal that asks.
     Signal,
+    /// A signal of another host of the shared store that asks.
+    RemoteSignal,
+    /// A blocked tool call of a host of the shared store.
+    Call,
     /// A task in the dead-letter queue without an open question.
     DeadLetter,
     /// A breaker that only a human can reset.
@@ -302,6 +352,8 @@ impl WaitingKind {
         match self {
             Self::Question => "question",
             Self::Signal => "signal",
+            Self::RemoteSignal => "signal of another host",
+            Self::Call => "blocked call",
             Self::DeadLetter => "dead letter",
             Self::Breaker => "breaker",
             Self::Run => "run",
@@ -311,14 +363,14 @@ impl WaitingKind {
     /// Returns whether it waits for an answer.
     #[must_use]
     pub const fn is_question(self) -> bool {
-        matches!(self, Self::Question | Self::Signal)
+        matches!(self, Self::Question | Self::Signal | Self::RemoteSignal | Self::Call)
     }
 
     /// Returns what a yes does.
     #[must_use]
     pub const fn yes(self) -> &'static str {
         match self {
-            Self::Question | Self::Signal => "approve",
+            Self::Question | Self::Signal | Self::RemoteSignal | Self::Call => "approve",
             Self::DeadLetter => "retry",
             Self::Breaker => "reset",
             Self::Run => "resume",
@@ -329,7 +381,7 @@ impl WaitingKind {
     #[must_use]
     pub const fn no(self) -> Option<&'static str> {
         match self {
-            Self::Question | Self::Signal => Some("reject"),
+            Self::Question | Self::Signal | Self::RemoteSignal | Self::Call => Some("reject"),
             Self::DeadLetter => Some("abandon"),
             Self::Breaker | Self::Run => None,
         }
@@ -338,6 +390,9 @@ impl WaitingKind {
 
 /// Returns the item of a run that waits for a human.
 fn waiting_run(run: &RunRow) -> Option<WaitingItem> {
+    if run.is_given_up {
+        return None;
+    }
     let state = match &run.progress {
         RunProgress::Ended { status, reason } if urgency_after(*status) == Urgency::Human => reason,
         RunProgress::Paused => "paused",
@@ -535,6 +590,7 @@ mod tests {
             tokens: 1000,
             cost_usd: 1.25,
             updated: Timestamp::from_millis(0),
+            is_given_up: false,
         })
     }
 

@@ -76,8 +76,12 @@ fn y(value: f64, most: f64) -> f64 {
     TOP + (1.0 - share) * (HEIGHT - TOP - BOTTOM)
 }
 
-/// Returns the value of the upper line: the smallest one above all values with exact labels at all lines.
+/// Returns the value of the upper line: the smallest one above all values with exact labels at all lines. Zero if all values
+/// are zero, so that the plot has only its axis.
 fn upper(most: f64) -> f64 {
+    if most <= 0.0 {
+        return 0.0;
+    }
     let lines = f64::from(LINES);
     let least = (most / lines).max(f64::MIN_POSITIVE);
     let power = 10_f64.powf(least.log10().floor());
@@ -105,7 +109,8 @@ fn number(value: f64) -> String {
 }
 
 fn frame(description: &str, most: f64, axis: &Axis, content: &Markup) -> Markup {
-    let lines = (1..=LINES).map(|it| most * f64::from(it) / f64::from(LINES));
+    let lines = (1..=LINES).filter(|_| most > 0.0);
+    let lines = lines.map(|it| most * f64::from(it) / f64::from(LINES));
     html! {
         svg.plot viewBox=(format!("0 0 {WIDTH} {HEIGHT}")) role="img" aria-label=(description) {
             title { (description) }
@@ -257,5 +262,9 @@ mod tests {
         let line = PlotLine { class: "a", points: vec![(0.0, 20.0), (1.0, 50.0)] };
         let drawn = lines("d", &[line], &[], &percent).into_string();
         assert!(drawn.contains("712.0,84.0"), "half of the height: {drawn}");
+        let empty = PlotLine { class: "a", points: vec![(0.0, 0.0), (1.0, 0.0)] };
+        let axis = Axis { most: None, ..percent };
+        let drawn = lines("d", &[empty], &[], &axis).into_string();
+        assert!(!drawn.contains("grid") && drawn.contains("712.0,156.0"), "only the axis: {drawn}");
     }
 }

@@ -31,6 +31,8 @@ const ARCHIVE: &str = "escalations/archive";
 const INDEX: &str = "escalations/index.json";
 const LOCK: &str = "escalations/.index.lock";
 const FOLDERS: [&str; 1] = [FOLDER];
+/// Begins the decision at the end of a document.
+const DECISION: &str = "\n### Decision\n";
 
 /// The escalations under one root.
 #[derive(Clone)]
@@ -279,7 +281,28 @@ impl<'a> EscalationStore<'a> {
             *found = next.clone();
             self.write(&known, &fields)?;
         }
+        self.complete(&next);
         Ok((next, answer))
+    }
+
+    /// Writes the decision at the end of the document, so that a human who opens it sees the answer. The index is the
+    /// record: a document that cannot be written does not change the answer, and the next answer to it tries again.
+    fn complete(&self, it: &Escalation) {
+        let Some(closed) = &it.closed else { return };
+        let text = self.text(&it.id);
+        if text.is_empty() || text.contains(DECISION) {
+            return;
+        }
+        let verdict = if closed.approved { "Approved" } else { "Rejected" };
+        let by = if closed.by.is_empty() { "a human" } else { &closed.by };
+        let reason = if closed.decision.is_empty() { "" } else { ": " };
+        let text = format!(
+            "{}\n{DECISION}{verdict} by {by} at {}{reason}{}\n",
+            text.trim_end(),
+            closed.at,
+            closed.decision
+        );
+        let _unwritten = self.documents.save(&name(&it.id), &text);
     }
 
     /// Saves a change for the server, before the local files change.
@@ -316,6 +339,7 @@ impl<'a> EscalationStore<'a> {
             if self.documents.world.stat(&self.path(&id)).is_err() {
                 self.documents.save(&name(&id), text)?;
             }
+            self.complete(&escalation);
             match known.iter_mut().find(|it| it.id == id) {
                 Some(it) => *it = escalation,
                 None => known.push(escalation),

@@ -1,8 +1,9 @@
 //! The answer of a human to an escalation: the question is closed first, then its tasks move. Commands and the dashboard
 //! share it.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
+use super::incidents::Incident;
 use super::{ReviewRow, Stores};
 use policyd_state::dead_letter::TaskEvent;
 use policyd_state::escalation::{Escalation, EscalationEffect, EscalationEvent};
@@ -11,8 +12,13 @@ use policyd_world::WorldError;
 /// Result of an answer.
 #[derive(Debug)]
 pub enum AnswerOutcome {
-    /// The question is closed. Contains what the review did to its tasks.
-    Moved(Vec<ReviewRow>),
+    /// The question is closed.
+    Moved {
+        /// What the review did to its tasks.
+        rows: Vec<ReviewRow>,
+        /// Keys of the breakers that were reset.
+        breakers: Vec<String>,
+    },
     /// It was closed before; the first decision stays.
     AlreadyResolved,
 }
@@ -22,6 +28,7 @@ pub enum AnswerOutcome {
 pub enum AnswerPart {
     Escalation,
     Tasks,
+    Breakers,
 }
 
 /// Why an answer was not saved.
@@ -32,10 +39,10 @@ pub struct AnswerError {
 }
 
 impl Stores<'_> {
-    /// Closes an escalation in the name of a human.
+    /// Closes an escalation in the name of a human. A yes also resets the breakers that the same failure opened.
     ///
     /// # Errors
-    /// The escalation or its tasks could not be saved.
+    /// The escalation, its tasks, or a breaker could not be saved.
     pub fn answer(
         &self,
         found: &Escalation,
@@ -50,35 +57,45 @@ impl Stores<'_> {
             .escalations
             .step(&found.id, event, self.now)
             .map_err(at(AnswerPart::Escalation))?;
-        let tasks = self.affected_tasks(&closed);
+        // What cannot be read is not reset.
+        let breakers = self.breakers.all().unwrap_or_default();
+        let incident = Incident::of_question(&closed, &self.queues.peek(), &breakers);
+        let tasks = &incident.tasks;
         if effect == EscalationEffect::AlreadyClosed {
             // The first answer was saved, but its tasks might not have moved.
             if !tasks.is_empty() {
-                self.review(&tasks).map_err(at(AnswerPart::Tasks))?;
+                self.review(tasks).map_err(at(AnswerPart::Tasks))?;
             }
             return Ok(AnswerOutcome::AlreadyResolved);
         }
-        if tasks.is_empty() {
-            return Ok(AnswerOutcome::Moved(Vec::new()));
-        }
         let details = json!({"escalation": found.id, "decision": decision, "approved": approved});
-        for task in &tasks {
+        let rows = self.move_tasks(&closed, tasks, &details).map_err(at(AnswerPart::Tasks))?;
+        if !approved {
+            return Ok(AnswerOutcome::Moved { rows, breakers: Vec::new() });
+        }
+        self.reset_breakers(&incident).map_err(at(AnswerPart::Breakers))?;
+        Ok(AnswerOutcome::Moved { rows, breakers: incident.breakers })
+    }
+
+    /// Lets the tasks of an approved question continue, and abandons those of a rejected one.
+    fn move_tasks(
+        &self,
+        answered: &Escalation,
+        tasks: &[String],
+        details: &Value,
+    ) -> Result<Vec<ReviewRow>, WorldError> {
+        if tasks.is_empty() {
+            return Ok(Vec::new());
+        }
+        let approved = answered.closed.as_ref().is_some_and(|it| it.approved);
+        for task in tasks {
             let event = if approved {
-                TaskEvent::Answered { by: &found.id }
+                TaskEvent::Answered { by: &answered.id }
             } else {
                 TaskEvent::GivenUp { reason: "human" }
             };
-            self.act(task, "answered", event, details.clone()).map_err(at(AnswerPart::Tasks))?;
+            self.act(task, "answered", event, details.clone())?;
         }
-        let reviewed = self.review(&tasks).map_err(at(AnswerPart::Tasks))?;
-        Ok(AnswerOutcome::Moved(reviewed.rows))
-    }
-
-    /// Returns the tasks that an escalation is about: its own, and those that wait for it.
-    fn affected_tasks(&self, it: &Escalation) -> Vec<String> {
-        let lists = self.queues.peek();
-        let waiting =
-            lists.tasks.iter().filter(|task| task.waits_for == it.id || task.id == it.task_id);
-        waiting.map(|task| task.id.clone()).collect()
+        Ok(self.review(tasks)?.rows)
     }
 }

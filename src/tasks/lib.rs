@@ -19,6 +19,7 @@ mod answers;
 pub mod channel_program;
 mod claims;
 mod dead_letters;
+pub mod incidents;
 mod reviews;
 pub mod sharing;
 pub mod signal_fields;

@@ -120,12 +120,22 @@ await page.getByText("May I deploy on Friday?").first().waitFor();
 check(await page.evaluate(() => window.marker === 1), "the page was loaded again");
 await focused("main");
 
-// A question is answered in the browser.
-const question = page.locator("article", { hasText: "May I deploy on Friday?" });
+// A question is answered on the first screen of a phone, and the page confirms it.
+const phone = await browser.newContext({ viewport: { width: 390, height: 844 } });
+await phone.addCookies(cookies);
+const small = await phone.newPage();
+await small.goto(`${root}/`);
+const question = small.locator("article", { hasText: "May I deploy on Friday?" });
+const reject = question.getByRole("button", { name: "Reject" });
+const box = await reject.boundingBox();
+check(box.y + box.height <= 844, `the button is at ${box.y}`);
+if (screenshots) await small.screenshot({ path: path.join(screenshots, "phone.jpg"), type: "jpeg", quality: 60 });
 await question.getByLabel("Your decision").fill("Wait until Monday");
-const posted = page.waitForResponse((it) => it.request().method() === "POST");
-await question.getByRole("button", { name: "Reject" }).click();
-await posted;
+await reject.click();
+await small.getByText("Your answer is recorded.").waitFor();
+check(new URL(small.url()).pathname === "/", small.url());
+check((await small.locator("article", { hasText: "May I deploy on Friday?" }).count()) === 0, "the question is answered");
+await phone.close();
 const answered = policyd("escalation", "list", "--all", "--format", "json").trim().split("\n").map((it) => JSON.parse(it));
 check(answered.some((it) => it.status === "rejected" && it.decision === "Wait until Monday"), JSON.stringify(answered));
 

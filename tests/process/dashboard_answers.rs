@@ -42,6 +42,12 @@ fn a_blocked_call_of_another_host_is_answered_in_the_browser() {
     one.stop().answer();
     begin_of(&other).answer(); // lists the project
     done(&other.run(&["store", "sync"], b""));
+    let inbox = || other.run(&["inbox", "--format", "compact"], b"").stdout;
+    assert!(
+        inbox().contains(" blocked call ") && inbox().contains("git push --force"),
+        "{}",
+        inbox()
+    );
     let dashboard = Dashboard::open(&other, &[]);
     let page = dashboard.page("/waiting");
     assert!(page.contains("git push --force origin main"), "{page}");
@@ -54,6 +60,7 @@ fn a_blocked_call_of_another_host_is_answered_in_the_browser() {
     assert_eq!(dashboard.post("/answer", &answer).status, 303);
     assert!(dashboard.post("/answer", &answer).body.contains("already answered"));
     assert!(!dashboard.page("/waiting").contains("git push --force"));
+    assert!(!inbox().contains("blocked call"), "{}", inbox());
     done(&one.run(&["store", "sync"], b""));
     assert!(!is_denied(&blocked_call(&one)), "it passes once");
     assert!(is_denied(&blocked_call(&one)));

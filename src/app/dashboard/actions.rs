@@ -12,6 +12,7 @@ use super::pages::{PageError, Pages, layout};
 use crate::error::AppError;
 use crate::overview::OpenProject;
 use crate::sharing::{self, COMMAND};
+use crate::tasks::incidents::Incident;
 use crate::tasks::{AnswerOutcome, StoreLocation, Stores};
 use crate::workspace::human::Actor;
 use crate::workspace::project;
@@ -68,6 +69,19 @@ impl AnswerKind {
         !matches!(self, Self::Call)
     }
 
+    /// Returns the form that answers an item of the inbox. Items without a question have other forms.
+    pub(super) const fn of(kind: WaitingKind) -> Self {
+        match kind {
+            WaitingKind::Signal => Self::Signal,
+            WaitingKind::RemoteSignal => Self::RemoteSignal,
+            WaitingKind::Call => Self::Call,
+            WaitingKind::Question
+            | WaitingKind::DeadLetter
+            | WaitingKind::Breaker
+            | WaitingKind::Run => Self::Escalation,
+        }
+    }
+
     fn find(name: &str) -> Option<Self> {
         [Self::Escalation, Self::Signal, Self::RemoteSignal, Self::Call]
             .into_iter()
@@ -84,6 +98,7 @@ pub(super) fn act(pages: &Pages<'_>, path: &str, form: &FormFields) -> Result<Re
     let actor = pages.actor.ok_or_else(|| refused("This dashboard is read-only."))?;
     let project = field("project");
     let back = match path {
+        "/answer" if field("page") == "/" => "/?recorded=1",
         "/answer" | "/task" => "/waiting?recorded=1",
         "/breaker" => "/breakers",
         "/wrong" => {
@@ -154,7 +169,7 @@ pub fn answer(
     let fields = [
         ("id", id),
         ("key", id),
-        ("kind", if kind == WaitingKind::Signal { "signal" } else { "escalation" }),
+        ("kind", AnswerKind::of(kind).as_str()),
         ("verdict", verdict),
         ("decision", answer.text),
         ("action", action),
@@ -165,7 +180,10 @@ pub fn answer(
     let done = open.fenced(world, |world| {
         let action = FormAction { world, open: &open, actor, form: &form };
         action.on_current_copy(|stores| match kind {
-            WaitingKind::Question | WaitingKind::Signal => action.answer(stores),
+            WaitingKind::Question
+            | WaitingKind::Signal
+            | WaitingKind::RemoteSignal
+            | WaitingKind::Call => action.answer(stores),
             WaitingKind::DeadLetter => action.move_task(stores),
             WaitingKind::Breaker => action.reset_breaker(stores),
             WaitingKind::Run => Err(refused("A run is resumed with `policyd run --resume`.")),
@@ -276,7 +294,7 @@ impl FormAction<'_> {
         let found = all.iter().find(|it| it.id == id);
         let found = found.ok_or_else(|| refused("The question no longer exists."))?;
         match stores.answer(found, approved, decision, self.actor.user()) {
-            Ok(AnswerOutcome::Moved(_)) => Ok(()),
+            Ok(AnswerOutcome::Moved { .. }) => Ok(()),
             Ok(AnswerOutcome::AlreadyResolved) => {
                 Err(refused("The question was already answered. The first answer stays."))
             }
@@ -375,10 +393,19 @@ impl FormAction<'_> {
             _ => return Err(refused("Choose what happens to the task.")),
         };
         let details = json!({"by": self.actor.text(), "reason": reason});
+        let is_retried = event == TaskEvent::Released;
+        // What cannot be read is not reset.
+        let breakers = stores.breakers.all().unwrap_or_default();
+        let lists = stores.queues.peek();
+        let incident = lists.find(id).map(|it| Incident::of_task(it, &breakers));
         match stores.act(id, what, event, details) {
-            Ok(Some(_)) => Ok(()),
-            Ok(None) => Err(refused("The task no longer exists.")),
-            Err(error) => Err(not_saved(&error)),
+            Ok(Some(_)) => {}
+            Ok(None) => return Err(refused("The task no longer exists.")),
+            Err(error) => return Err(not_saved(&error)),
+        }
+        match incident.filter(|_| is_retried) {
+            Some(incident) => stores.reset_breakers(&incident).map_err(|error| not_saved(&error)),
+            None => Ok(()),
         }
     }
 

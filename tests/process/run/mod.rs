@@ -4,6 +4,7 @@ mod cases;
 mod clients;
 mod display;
 mod gate;
+mod incidents;
 mod process;
 mod seed;
 mod stage;

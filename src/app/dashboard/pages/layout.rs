@@ -6,7 +6,7 @@ use maud::{DOCTYPE, Markup, html};
 
 use super::PageView;
 use policyd_record::paint::TextColor;
-use policyd_report::overview::{Urgency, age};
+use policyd_report::overview::age;
 use policyd_yaml::time::Timestamp;
 
 /// Parts of the dashboard that are loaded again when something changes.
@@ -53,7 +53,7 @@ pub(super) fn page(
     body: &Markup,
 ) -> String {
     let snapshot = view.snapshot;
-    let waiting = snapshot.rows.iter().filter(|it| it.urgency() == Urgency::Human).count();
+    let waiting: usize = snapshot.rows.iter().map(|it| it.waiting_items().len()).sum();
     let script = html! { script src="/live.js" defer {} };
     let page = html! {
         (DOCTYPE)

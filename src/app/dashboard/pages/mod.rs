@@ -147,7 +147,7 @@ impl Pages<'_> {
             query: &request.query,
         };
         let page = match request.path.as_str() {
-            "/" => overview::all(&view, self.live.since()),
+            "/" => overview::all(self, &view, self.live.since()),
             "/project" => overview::one(self, &view)?,
             "/decisions" => decisions::list(self, &view)?,
             "/decision" => decisions::one(self, &view)?,

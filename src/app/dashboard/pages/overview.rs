@@ -22,7 +22,7 @@ const WHOLE: Duration = Duration::from_secs(400 * 24 * 60 * 60);
 const SLOTS: u32 = 48;
 
 /// Returns the page of all projects.
-pub(super) fn all(view: &PageView<'_>, since: Duration) -> String {
+pub(super) fn all(pages: &Pages<'_>, view: &PageView<'_>, since: Duration) -> String {
     let state = view.field("state").unwrap_or_default();
     let fits = |it: &&ProjectRow| state.is_empty() || it.urgency().as_str() == state;
     let rows: Vec<&ProjectRow> = view.snapshot.rows.iter().filter(fits).collect();
@@ -31,6 +31,7 @@ pub(super) fn all(view: &PageView<'_>, since: Duration) -> String {
         rows.iter().skip(page.saturating_mul(ROWS)).take(ROWS).copied().collect();
     let has_more = rows.len() > page.saturating_add(1).saturating_mul(ROWS);
     let body = html! {
+        (super::waiting::first_questions(pages, view))
         (summary(view))
         @if view.snapshot.rows.is_empty() && view.snapshot.is_complete {
             p { "No project is known yet. policyd adds a project at its first stop." }

@@ -1,6 +1,7 @@
 //! Questions and dead letters of all projects, with the forms that answer them.
 
 use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use maud::{Markup, html};
@@ -9,6 +10,7 @@ use serde_json::{Map, Value};
 use super::super::actions::AnswerKind;
 use super::layout::{self, PageSection, address, badge, form_token, moment};
 use super::{PageView, Pages};
+use crate::shared_items::{SharedCall, SharedItems};
 use crate::tasks::{StoreLocation, Stores};
 use policyd_evaluation::call_code;
 use policyd_report::dead_letter;
@@ -17,9 +19,7 @@ use policyd_report::overview::{ProjectRow, WaitingItem, WaitingKind};
 use policyd_state::dead_letter::{Task, TaskQueue};
 use policyd_state::escalation::Escalation;
 use policyd_store::file::Durability;
-use policyd_store::shared::action::{ApprovalChange, SharedAction};
-use policyd_store::shared::settings::SharedSubject;
-use policyd_store::shared::{NamedRequest, NamedSignal, QueuedOperation, SharedStore};
+use policyd_store::shared::{NamedRequest, NamedSignal};
 use policyd_store::signals::StoredSignal;
 
 /// Questions and dead letters of one page.
@@ -37,6 +37,16 @@ struct WaitingItems {
     tasks: Vec<Task>,
 }
 
+impl WaitingItems {
+    /// Returns the ids of what can be answered.
+    fn ids(&self) -> BTreeSet<String> {
+        let escalations = self.escalations.iter().map(|(it, _)| it.id.clone());
+        escalations.chain(self.signals.iter().map(|it| it.id.clone())).collect()
+    }
+}
+
+/// Questions on the first page.
+const FIRST: usize = 3;
 /// Field of the address after an answer.
 const RECORDED: &str = "recorded";
 
@@ -56,7 +66,9 @@ pub(super) fn page(pages: &Pages<'_>, view: &PageView<'_>) -> String {
         let Some(waiting) = waiting(pages, &row.directory) else { continue };
         parts.push(project(view, &row.directory, &waiting, &mut left));
     }
-    let SharedItems { calls, signals, problems } = shared_items(pages, view);
+    let projects = view.snapshot.state_dirs.iter();
+    let projects = projects.map(|(directory, state)| (PathBuf::from(directory), state.clone()));
+    let SharedItems { calls, signals, problems } = SharedItems::of(pages.world, projects);
     let unread = rows.iter().filter(|it| it.is_unread);
     let unread = unread.flat_map(|row| row.problems.iter().map(|it| (row.directory.as_str(), it)));
     let unread: Vec<(&str, &String)> = unread.chain(problems.iter().map(|it| ("", it))).collect();
@@ -70,8 +82,8 @@ pub(super) fn page(pages: &Pages<'_>, view: &PageView<'_>) -> String {
         @if view.field(RECORDED).is_some() { p.notice role="status" { "Your answer is recorded." } }
         @for (directory, problem) in &unread { p.problem { (directory) " " (problem) } }
         @if unread.is_empty() && parts.is_empty() && others.is_empty() && calls.is_empty() && signals.is_empty() { p { "Nothing waits for you." } }
-        @if !calls.is_empty() { section { h2 { "Blocked calls of all hosts" } @for it in &calls { (it) } } }
-        @if !signals.is_empty() { section { h2 { "Signals of other hosts" } @for it in &signals { (it) } } }
+        @if !calls.is_empty() { section { h2 { "Blocked calls of all hosts" } @for it in &calls { (blocked_call(view, it)) } } }
+        @if !signals.is_empty() { section { h2 { "Signals of other hosts" } @for (directory, it) in &signals { (remote_signal(view, directory, it)) } } }
         @for part in &parts { (part) }
         @if !others.is_empty() {
             section { h2 { "Runs and breakers" } (table("Runs and breakers", &OTHERS, &other_rows)) }
@@ -79,6 +91,40 @@ pub(super) fn page(pages: &Pages<'_>, view: &PageView<'_>) -> String {
         @if left == 0 || others.len() == ROWS { p { "More items wait. Choose a project to see them." } }
     };
     layout::page(view, PageSection::Waiting, "Waiting", &body)
+}
+
+/// Returns the first questions of all projects with their forms, for the first page.
+pub(super) fn first_questions(pages: &Pages<'_>, view: &PageView<'_>) -> Markup {
+    let rows = &view.snapshot.rows;
+    let mut count: usize = rows.iter().map(|it| it.waiting_items().len()).sum();
+    let mut first: Vec<(&str, WaitingItem)> = Vec::new();
+    for row in rows.iter().filter(|it| it.questions().next().is_some()) {
+        if first.len() >= FIRST {
+            break;
+        }
+        // The snapshot can be older than an answer.
+        let open = waiting(pages, &row.directory).map_or_else(BTreeSet::new, |it| it.ids());
+        let (open, closed): (Vec<_>, Vec<_>) =
+            row.questions().cloned().partition(|it| open.contains(&it.id));
+        count = count.saturating_sub(closed.len());
+        first.extend(open.into_iter().map(|it| (row.directory.as_str(), it)));
+    }
+    html! {
+        @if view.field(RECORDED).is_some() { p.notice role="status" { "Your answer is recorded." } }
+        @if count > 0 {
+            section {
+                h2 { "Waiting for you" }
+                @for (directory, it) in first.iter().take(FIRST) {
+                    article {
+                        h3 { (view.name(directory)) " " (badge(it.kind.name(), "look")) }
+                        p { (it.text) }
+                        (answer_form(view, directory, AnswerKind::of(it.kind), &it.id, "/"))
+                    }
+                }
+                p { a href="/waiting" { "Everything that waits: " (count) } }
+            }
+        }
+    }
 }
 
 /// Returns what waits and is answered in a terminal, with the directory of its project.
@@ -91,74 +137,8 @@ fn others<'r>(rows: &[&'r ProjectRow]) -> Vec<(&'r str, WaitingItem)> {
     items.take(ROWS).collect()
 }
 
-/// What waits on the hosts of the shared store.
-#[derive(Default)]
-struct SharedItems {
-    /// Blocked tool calls of all hosts.
-    calls: Vec<Markup>,
-    /// Signals of other hosts.
-    signals: Vec<Markup>,
-    /// Why some of them are unknown.
-    problems: BTreeSet<String>,
-}
-
-/// Returns what waits on the hosts of the shared store. Each project has its own copy of it.
-fn shared_items(pages: &Pages<'_>, view: &PageView<'_>) -> SharedItems {
-    let (mut seen, mut items) = (BTreeSet::new(), SharedItems::default());
-    for (directory, state_dir) in &view.snapshot.state_dirs {
-        let found = SharedStore::find(pages.world, state_dir, &Durability::default());
-        // The store is configured for all projects of the user.
-        let Ok(Some(store)) = found else { break };
-        let shares = |subject| store.settings().shares(subject);
-        if shares(SharedSubject::Approvals) {
-            let queued = queued_answers(&store);
-            let all = store.approvals().unwrap_or_else(|problem| {
-                items.problems.insert(problem.to_string());
-                Vec::new()
-            });
-            for it in all.into_iter().filter(|it| it.request.is_open(view.now)) {
-                if items.calls.len() < ROWS && seen.insert(it.id.clone()) {
-                    let is_queued = queued.contains(&it.id);
-                    items.calls.push(blocked_call(view, directory, &it, is_queued));
-                }
-            }
-        }
-        if shares(SharedSubject::Signals) {
-            let all = store.signals_of_others().unwrap_or_else(|problem| {
-                items.problems.insert(problem.to_string());
-                Vec::new()
-            });
-            for it in all.into_iter().filter(|it| it.signal.asks) {
-                if items.signals.len() < ROWS && seen.insert(it.document.clone()) {
-                    items.signals.push(remote_signal(view, directory, &it));
-                }
-            }
-        }
-    }
-    items
-}
-
-/// Returns the ids of calls whose answers wait for the server.
-fn queued_answers(store: &SharedStore<'_>) -> BTreeSet<String> {
-    let id = |it: QueuedOperation| match it.action {
-        SharedAction::Approval { id, change: ApprovalChange::Answered { .. } } => Some(id),
-        SharedAction::Approval { .. }
-        | SharedAction::Breaker { .. }
-        | SharedAction::Task { .. }
-        | SharedAction::Escalation { .. }
-        | SharedAction::Run { .. }
-        | SharedAction::Signal { .. } => None,
-    };
-    store.waiting().into_iter().filter_map(id).collect()
-}
-
-fn blocked_call(
-    view: &PageView<'_>,
-    directory: &str,
-    named: &NamedRequest,
-    is_queued: bool,
-) -> Markup {
-    let NamedRequest { id, request } = named;
+fn blocked_call(view: &PageView<'_>, shared: &SharedCall) -> Markup {
+    let SharedCall { directory, named: NamedRequest { id, request }, is_queued } = shared;
     let call = &request.call;
     html! {
         article {
@@ -171,16 +151,16 @@ fn blocked_call(
                 dt { "Rules" } dd { (call.rules.join(", ")) }
             }
             p.hint { "Code " (call_code::code(&call.digest)) ", asked " (moment(request.asked, view.now)) " ago. An approval allows exactly this call, once." }
-            @if is_queued {
+            @if *is_queued {
                 p { "Your answer is queued: the shared store cannot be reached. policyd sends it as soon as it can." }
             } @else {
-                (answer_form(view, directory, AnswerKind::Call, id))
+                (answer_form(view, &directory.to_string_lossy(), AnswerKind::Call, id, "/waiting"))
             }
         }
     }
 }
 
-fn remote_signal(view: &PageView<'_>, directory: &str, named: &NamedSignal) -> Markup {
+fn remote_signal(view: &PageView<'_>, directory: &Path, named: &NamedSignal) -> Markup {
     let NamedSignal { document, signal: it } = named;
     html! {
         article {
@@ -191,7 +171,7 @@ fn remote_signal(view: &PageView<'_>, directory: &str, named: &NamedSignal) -> M
                 @for (key, value) in signal_fields(&it.fields) { dt { (key) } dd { (value) } }
             }
             p.hint { "Signal " (it.id) @if !it.sender.is_empty() { ", from " (it.sender) } ", sent " (moment(it.created, view.now)) " ago" }
-            (answer_form(view, directory, AnswerKind::RemoteSignal, document))
+            (answer_form(view, &directory.to_string_lossy(), AnswerKind::RemoteSignal, document, "/waiting"))
         }
     }
 }
@@ -248,8 +228,14 @@ fn project(
     }
 }
 
-/// Returns the form with which a human answers yes or no.
-fn answer_form(view: &PageView<'_>, directory: &str, kind: AnswerKind, id: &str) -> Markup {
+/// Returns the form with which a human answers yes or no, and then sees a page again.
+fn answer_form(
+    view: &PageView<'_>,
+    directory: &str,
+    kind: AnswerKind,
+    id: &str,
+    page: &str,
+) -> Markup {
     html! {
         @if !view.is_read_only {
             form.answer method="post" action="/answer" {
@@ -257,6 +243,7 @@ fn answer_form(view: &PageView<'_>, directory: &str, kind: AnswerKind, id: &str)
                 input type="hidden" name="project" value=(directory);
                 input type="hidden" name="kind" value=(kind.as_str());
                 input type="hidden" name="id" value=(id);
+                input type="hidden" name="page" value=(page);
                 @if kind.has_text() {
                     label { "Your decision " input name="decision" maxlength="2000" autocomplete="off"; }
                 }
@@ -278,7 +265,7 @@ fn escalation(view: &PageView<'_>, directory: &str, it: &Escalation, text: &str)
             p { (it.reason) }
             p.hint { "Escalation " (it.id) ", asked " (moment(it.created, view.now)) " ago" @if !it.task_id.is_empty() { ", about the task " (it.task_id) } }
             @if !text.is_empty() { details { summary { "Document" } (layout::drawing("Document of the question", text)) } }
-            (answer_form(view, directory, AnswerKind::Escalation, &it.id))
+            (answer_form(view, directory, AnswerKind::Escalation, &it.id, "/waiting"))
         }
     }
 }
@@ -289,7 +276,7 @@ fn signal(view: &PageView<'_>, directory: &str, it: &StoredSignal) -> Markup {
             h3 { (it.name) " " (badge("signal", "look")) }
             dl.facts { @for (key, value) in signal_fields(&it.fields) { dt { (key) } dd { (value) } } }
             p.hint { "Signal " (it.id) @if !it.sender.is_empty() { ", from " (it.sender) } }
-            (answer_form(view, directory, AnswerKind::Signal, &it.id))
+            (answer_form(view, directory, AnswerKind::Signal, &it.id, "/waiting"))
         }
     }
 }
