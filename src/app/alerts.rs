@@ -8,6 +8,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::alert_groups;
 use crate::channel_program::{ChannelProgram, ProgramError};
 use crate::overview::ProjectScope;
 use crate::sessions::log_reader::{LogContent, LogQuery, LogReader};
@@ -163,53 +164,56 @@ fn send_waiting(
     delivery: &mut Delivery,
 ) -> Result<(), DocumentError> {
     let began = world.elapsed();
-    let waiting = std::mem::take(&mut state.waiting);
-    let mut rest = waiting.into_iter();
-    while let Some(mut it) = rest.next() {
-        let Some(channel) = settings.channel(&it.channel) else { continue };
-        let now = world.now();
-        if let Some(end) = quiet_until(world, channel, &it.alert, now) {
-            it.not_before = it.not_before.max(end);
-        }
-        if it.not_before > now || world.elapsed().saturating_sub(began) >= ALERT_TIME_MAX {
-            state.waiting.push(it);
+    let mut rest = due(world, settings, state).into_iter();
+    while let Some((channel, group)) = rest.next() {
+        let is_late = world.elapsed().saturating_sub(began) >= ALERT_TIME_MAX;
+        if is_late || !state.admits(channel, world.now()) {
+            state.waiting.extend(group);
             continue;
         }
-        if !state.admits(channel, now) {
-            state.waiting.push(it);
-            continue;
-        }
-        let sent = send(world, channel, &it.alert);
-        let failure = sent.as_ref().err().map(ToString::to_string);
-        state.record(channel, failure.as_deref(), world.now());
-        match sent {
-            Ok(()) => {
-                delivery.sent = delivery.sent.saturating_add(1);
-                let alert = Alert { html: None, ..it.alert };
-                state.sent.push(SentAlert { channel: it.channel, alert, at: world.now() });
-            }
-            Err(error) => {
-                delivery.problems.push(format!("channel `{}`: {error}", channel.id));
-                let wait = FIRST_WAIT.saturating_mul(1_u32 << it.attempts.min(10));
-                it.attempts = it.attempts.saturating_add(1);
-                it.not_before = world.now().plus(wait);
-                if it.attempts < ATTEMPTS_MAX {
-                    state.waiting.push(it);
-                } else {
-                    delivery.problems.push(format!(
-                        "channel `{}`: the alert `{}` is dropped after {ATTEMPTS_MAX} attempts",
-                        channel.id, it.alert.title
-                    ));
-                }
-            }
-        }
+        state.send_group(world, channel, group, delivery);
         let done = state.waiting.len();
-        state.waiting.extend(rest.as_slice().iter().cloned());
+        state.waiting.extend(rest.as_slice().iter().flat_map(|(_, group)| group.iter().cloned()));
         let saved = file.save(state, &quick());
         state.waiting.truncate(done);
         saved?;
     }
     file.save(state, &quick())
+}
+
+/// Takes the alerts that are due: those that become one message, with their channel. What was answered is dropped, and what is
+/// not due stays.
+fn due<'s>(
+    world: &dyn World,
+    settings: &'s AlertSettings,
+    state: &mut AlertState,
+) -> Vec<(&'s AlertChannel, Vec<WaitingAlert>)> {
+    let now = world.now();
+    let mut groups: Vec<(&AlertChannel, Vec<WaitingAlert>)> = Vec::new();
+    for mut it in std::mem::take(&mut state.waiting) {
+        let Some(channel) = settings.channel(&it.channel) else { continue };
+        if let Some(end) = quiet_until(world, channel, &it.alert, now) {
+            it.not_before = it.not_before.max(end);
+        }
+        if it.not_before > now {
+            state.waiting.push(it);
+            continue;
+        }
+        if alert_groups::is_answered(world, &it.alert) {
+            continue;
+        }
+        let is_same = |group: &[WaitingAlert]| {
+            let first = group.first();
+            channel.recipe.groups
+                && first
+                    .is_some_and(|of| of.channel == it.channel && of.alert.kind == it.alert.kind)
+        };
+        match groups.iter_mut().find(|(_, group)| is_same(group)) {
+            Some((_, group)) => group.push(it),
+            None => groups.push((channel, vec![it])),
+        }
+    }
+    groups
 }
 
 /// Returns the end of the quiet time of a channel. `None` if the alert can be sent now.
@@ -263,6 +267,49 @@ impl AlertState {
             }
         }
         due.iter().for_each(|(channel, alert)| self.add(channel, alert, now));
+    }
+
+    /// Sends alerts of one kind as one message. They wait again if that fails.
+    fn send_group(
+        &mut self,
+        world: &dyn World,
+        channel: &AlertChannel,
+        group: Vec<WaitingAlert>,
+        delivery: &mut Delivery,
+    ) {
+        let alerts: Vec<Alert> = group.iter().map(|it| it.alert.clone()).collect();
+        let message = match alerts.as_slice() {
+            [one] => Some(one.clone()),
+            [] | [_, ..] => alert_groups::digest(alerts),
+        };
+        let Some(message) = message else { return };
+        let sent = send(world, channel, &message);
+        let failure = sent.as_ref().err().map(ToString::to_string);
+        self.record(channel, failure.as_deref(), world.now());
+        let Some(failure) = failure else {
+            delivery.sent = delivery.sent.saturating_add(group.len());
+            let at = world.now();
+            self.sent.extend(group.into_iter().map(|it| SentAlert {
+                channel: it.channel,
+                alert: Alert { html: None, ..it.alert },
+                at,
+            }));
+            return;
+        };
+        delivery.problems.push(format!("channel `{}`: {failure}", channel.id));
+        for mut it in group {
+            let wait = FIRST_WAIT.saturating_mul(1_u32 << it.attempts.min(10));
+            it.attempts = it.attempts.saturating_add(1);
+            it.not_before = world.now().plus(wait);
+            if it.attempts < ATTEMPTS_MAX {
+                self.waiting.push(it);
+            } else {
+                delivery.problems.push(format!(
+                    "channel `{}`: the alert `{}` is dropped after {ATTEMPTS_MAX} attempts",
+                    channel.id, it.alert.title
+                ));
+            }
+        }
     }
 
     fn prune(&mut self, now: Timestamp) {
@@ -524,7 +571,7 @@ mod tests {
     #[test]
     fn a_channel_that_fails_is_tried_again_through_its_breaker_and_nothing_is_lost() {
         let world = world(
-            "channels: [{id: a, kind: slack, url: 'https://hook.example/x', severity: low}]\n",
+            "channels: [{id: a, kind: webhook, url: 'https://hook.example/x', severity: low}]\n",
         );
         for number in 0..5 {
             happens(&world, "run_end", &format!("r{number}"), "complete");
@@ -546,7 +593,7 @@ mod tests {
 
     #[test]
     fn wherever_the_process_dies_each_alert_is_sent_at_least_once() {
-        let text = "channels: [{id: a, kind: slack, url: 'https://hook.example/x'}]\n";
+        let text = "channels: [{id: a, kind: webhook, url: 'https://hook.example/x'}]\n";
         for op in 1.. {
             let world = world(text);
             world.serve(HOOK, "ok");
@@ -565,6 +612,59 @@ mod tests {
                 return;
             }
         }
+    }
+
+    #[test]
+    fn alerts_of_one_kind_are_one_message_for_people_and_each_alert_for_programs() {
+        let world = world(
+            "channels:\n- {id: a, kind: slack, url: 'https://hook.example/x'}\n\
+             - {id: b, kind: webhook, url: 'https://hook.example/x'}\n",
+        );
+        world.serve(HOOK, "ok");
+        for number in 0..6 {
+            happens(&world, "dead_letter", &format!("t{number}"), "rule");
+        }
+        happens(&world, "breaker_open", "api/x", "");
+        assert_eq!(delivered(&world), (14, 0, 0));
+        let sent = world.log().iter().filter(|it| it.contains("hook.example")).count();
+        assert_eq!(sent, 2 + 7, "two messages to the chat, and seven to the program");
+        let alert = |number: u32, project: &str, severity: &str| Alert {
+            kind: "escalation".to_owned(),
+            severity: severity.to_owned(),
+            project: project.to_owned(),
+            title: format!("title {number}"),
+            text: format!("text {number}"),
+            ..Alert::default()
+        };
+        let alerts = vec![alert(1, "/w/a", "low"), alert(2, "/w/b", "critical")];
+        let one = alert_groups::digest(alerts).unwrap();
+        assert_eq!((one.title.as_str(), one.severity.as_str()), ("2 questions: b, a", "critical"));
+        insta::assert_snapshot!(one.text, @r"
+        `policyd inbox` lists what waits.
+
+        **title 2**
+        text 2
+
+        **title 1**
+        text 1
+        ");
+    }
+
+    #[test]
+    fn what_was_answered_is_not_sent() {
+        let world = world("channels: [{id: a, kind: webhook, url: 'https://hook.example/x'}]\n");
+        world.serve(HOOK, "ok");
+        let index = |status: &str| json!({"escalations": [{"id": "e1", "status": status}]});
+        let save = |status| {
+            let file = "/w/app/.policyd/escalations/index.json";
+            world.put(file, index(status).to_string());
+        };
+        save("approved");
+        happens(&world, "escalation", "e1", "high");
+        assert_eq!(delivered(&world), (0, 0, 0));
+        save("open");
+        happens(&world, "escalation", "e1", "high");
+        assert_eq!(delivered(&world), (1, 0, 0));
     }
 
     #[test]

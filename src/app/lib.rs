@@ -13,6 +13,7 @@
 //! assert!(!is_tools(Path::new("/usr/bin/policyd")));
 //! ```
 
+mod alert_groups;
 pub mod alerts;
 pub mod approvals;
 pub mod call_check;

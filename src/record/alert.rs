@@ -129,6 +129,9 @@ pub struct Recipe {
     pub format: TextFormat,
     /// Longest text, in characters.
     pub chars_max: usize,
+    /// Whether alerts of one kind that are due at the same moment become one message. A pager closes each incident by its
+    /// subject, and a program answers by it, so these receive each alert.
+    pub groups: bool,
     /// Body as JSON; `{{name}}` is a placeholder, and `{{#name}}` a number.
     pub body: &'static str,
 }
@@ -158,6 +161,7 @@ pub const RECIPES: [Recipe; 8] = [
         levels: [":white_circle:", ":large_yellow_circle:", ":red_circle:", ":rotating_light:"],
         format: TextFormat::Slack,
         chars_max: 2_800,
+        groups: true,
         body: r#"{"text": "{{level}} {{title}}", "blocks": [
             {"type": "header", "text": {"type": "plain_text", "text": "{{title}}"}},
             {"type": "section", "text": {"type": "mrkdwn", "text": "{{text}}"}},
@@ -171,6 +175,7 @@ pub const RECIPES: [Recipe; 8] = [
         levels: ["default", "warning", "attention", "attention"],
         format: TextFormat::Markdown,
         chars_max: 8_000,
+        groups: true,
         body: r#"{"type": "message", "attachments": [{"contentType": "application/vnd.microsoft.card.adaptive",
             "content": {"type": "AdaptiveCard", "version": "1.4", "body": [
             {"type": "TextBlock", "size": "medium", "weight": "bolder", "wrap": true, "color": "{{level}}", "text": "{{title}}"},
@@ -185,6 +190,7 @@ pub const RECIPES: [Recipe; 8] = [
         levels: ["8421504", "15844367", "15158332", "15158332"],
         format: TextFormat::Markdown,
         chars_max: 3_500,
+        groups: true,
         body: r#"{"allowed_mentions": {"parse": []}, "embeds": [{"title": "{{title}}", "description": "{{text}}",
             "color": "{{#level}}", "timestamp": "{{at}}", "footer": {"text": "{{severity}} · {{project}}"}}]}"#,
     },
@@ -196,6 +202,7 @@ pub const RECIPES: [Recipe; 8] = [
         levels: ["2", "3", "4", "5"],
         format: TextFormat::Markdown,
         chars_max: 3_500,
+        groups: true,
         body: r#"{"topic": "{{topic}}", "title": "{{title}}", "message": "{{text}}", "priority": "{{#level}}",
             "tags": ["policyd", "{{severity}}"], "markdown": "{{#true}}"}"#,
     },
@@ -207,6 +214,7 @@ pub const RECIPES: [Recipe; 8] = [
         levels: ["info", "warning", "error", "critical"],
         format: TextFormat::Plain,
         chars_max: 8_000,
+        groups: false,
         body: r#"{"routing_key": "{{secret}}", "event_action": "trigger", "dedup_key": "{{key}}", "client": "policyd",
             "payload": {"summary": "{{title}}", "source": "{{project}}", "severity": "{{level}}",
             "timestamp": "{{at}}", "class": "{{kind}}", "component": "{{subject}}",
@@ -220,6 +228,7 @@ pub const RECIPES: [Recipe; 8] = [
         levels: ["5", "3", "1", "1"],
         format: TextFormat::Plain,
         chars_max: usize::MAX,
+        groups: true,
         body: "{}",
     },
     Recipe {
@@ -230,6 +239,7 @@ pub const RECIPES: [Recipe; 8] = [
         levels: ["low", "medium", "high", "critical"],
         format: TextFormat::Plain,
         chars_max: usize::MAX,
+        groups: false,
         body: r#"{"type": "policyd.{{kind}}", "timestamp": "{{at}}", "data": {"id": "{{id}}", "key": "{{key}}",
             "severity": "{{severity}}", "project": "{{project}}", "subject": "{{subject}}",
             "title": "{{title}}", "text": "{{text}}"}}"#,
@@ -242,6 +252,7 @@ pub const RECIPES: [Recipe; 8] = [
         levels: ["low", "medium", "high", "critical"],
         format: TextFormat::Plain,
         chars_max: usize::MAX,
+        groups: false,
         body: "{}",
     },
 ];

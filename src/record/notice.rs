@@ -119,6 +119,19 @@ impl NoticeKind {
         }
     }
 
+    /// Returns the noun of a thing that such a notice is about.
+    #[must_use]
+    pub const fn noun(self) -> &'static str {
+        match self {
+            Self::RunEnd => "ended run",
+            Self::Escalation | Self::SignalRequest => "question",
+            Self::CallRequest => "blocked call",
+            Self::BreakerOpen | Self::BreakerChange => "breaker",
+            Self::DeadLetter => "dead letter",
+            Self::Switch(_) => "switch",
+        }
+    }
+
     /// Returns the kind of an entry by its `event`. `None` for a decision.
     #[must_use]
     pub fn find(event: &str) -> Option<Self> {
