@@ -30,6 +30,8 @@ const FILES: [(&str, &str, &str); 5] = [
 const BUILTIN: &str = "builtin";
 /// Directory of the schemas, below the pack.
 const SCHEMAS: &str = "schemas";
+/// Keeps a directory that the program can write again out of the repository.
+const IGNORED: &str = "# Written by `policyd init`, which writes it again.\n*\n";
 /// Lines around a change.
 const CONTEXT_LINES: usize = 3;
 
@@ -97,6 +99,7 @@ fn write_pack(target: &Target<'_>, console: &mut Console<'_>) -> Result<u8, Fail
 }
 
 fn put_schemas(world: &dyn World, folder: &Path) -> Result<(), Failed> {
+    put(world, &folder.join(SCHEMAS).join(".gitignore"), IGNORED)?;
     schemas::of_packs().iter().try_for_each(|(name, schema)| {
         let path = folder.join(SCHEMAS).join(format!("{name}.schema.json"));
         put(world, &path, &format!("{schema:#}\n"))
@@ -104,6 +107,7 @@ fn put_schemas(world: &dyn World, folder: &Path) -> Result<(), Failed> {
 }
 
 fn keep_copy(world: &dyn World, folder: &Path) -> Result<(), Failed> {
+    put(world, &folder.join(".gitignore"), IGNORED)?;
     builtin::FILES.iter().try_for_each(|it| put(world, &folder.join(it.name), it.text))
 }
 

@@ -28,6 +28,10 @@ fn existing_files_are_kept_and_get_no_cases_of_other_rules() {
     }
     assert_eq!(scene.world.get(RULES).unwrap(), rule.as_bytes());
     assert!(called.stdout.contains("wrote p/builtin"), "{}", called.stdout);
+    for copies in ["builtin", "schemas"] {
+        let ignored = scene.world.get(format!("/work/p/{copies}/.gitignore")).unwrap();
+        assert!(ignored.ends_with(b"\n*\n"), "git ignores the copies");
+    }
     let again = init(&scene, &[]);
     assert!(again.stdout.contains("kept  p/builtin"), "{}", again.stdout);
 }
