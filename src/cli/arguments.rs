@@ -353,6 +353,9 @@ pub(super) struct ReplayArguments {
     /// Only stops within this duration before now, such as `12h` or `3d`; default without PATH: `7d`
     #[arg(long, value_name = "DURATION")]
     pub(super) since: Option<String>,
+    /// Show the turn of an example of the summary, by its number
+    #[arg(long, value_name = "N", conflicts_with_all = ["paths", "compare", "rule", "all_rules", "save_cases"])]
+    pub(super) show: Option<usize>,
     /// Show the full report of every rule also without PATH
     #[arg(long)]
     pub(super) all_rules: bool,

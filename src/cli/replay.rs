@@ -15,10 +15,13 @@ use policyd_app::replay::ReplayTask;
 use policyd_app::replay::sessions::{self, FoundSessions, ReplaySession};
 use policyd_app::sessions::recordings;
 use policyd_app::workspace::project;
+use policyd_facts::lines::LineChunk;
 use policyd_policy::Policy;
+use policyd_replay::shown_turn::RecordedTurn;
 use policyd_replay::tally::Tally;
 use policyd_report::replay as report;
 use policyd_report::replay_overview::{self, OverviewScope, SearchedDirectory};
+use policyd_store::transcript;
 use policyd_world::World;
 use policyd_yaml::suggest;
 use policyd_yaml::time::Timestamp;
@@ -59,7 +62,11 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &Repl
         policy: &policy,
         other: other.as_ref(),
         oldest,
-        examples: arguments.examples,
+        examples: if is_search && arguments.format == ReportFormat::Text && !is_full(arguments) {
+            replay_overview::EXAMPLES_MAX
+        } else {
+            arguments.examples
+        },
         scratch: project::scratch_folders(world),
         temporary: project::temporary_folders(world),
     };
@@ -78,6 +85,9 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &Repl
     }
     let overview =
         OverviewScope { pack: &policy.name, since: since.unwrap_or_default(), searched: &searched };
+    if let Some(number) = arguments.show {
+        return show(world, console, &tally, number);
+    }
     let text = format_report(console, arguments, &tally, overview, rule);
     console.print(&text);
     if let Some(directory) = &arguments.save_cases {
@@ -86,6 +96,40 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &Repl
         save_cases(console, &recorder, &tally, rule);
     }
     exit_code(console, arguments, &tally)
+}
+
+/// Returns whether each rule is reported, not the most frequent ones.
+fn is_full(arguments: &ReplayArguments) -> bool {
+    arguments.all_rules || arguments.rule.is_some() || arguments.compare.is_some()
+}
+
+/// Shows the turn of an example of the summary.
+fn show(world: &dyn World, console: &mut Console<'_>, tally: &Tally, number: usize) -> u8 {
+    let Some(found) = replay_overview::example(tally, number) else {
+        console.eprint(&format!(
+            "the summary has no example {number}\nhelp: `policyd replay` numbers its examples"
+        ));
+        return EXIT_USAGE;
+    };
+    let example = found.example;
+    let mut turn = RecordedTurn::default();
+    let mut is_over = false;
+    let read = transcript::lines(world, Path::new(&example.file), |piece| {
+        if is_over {
+            return;
+        }
+        let line = match piece {
+            LineChunk::Line(line) => line,
+            LineChunk::TooLong => &[],
+        };
+        is_over = turn.take(line, example.line, example.is_call());
+    });
+    if let Err(error) = read {
+        console.eprint(&format!("{}: {error}", example.file));
+        return EXIT_BROKEN;
+    }
+    console.print(&replay_overview::show(number, &found, &turn, console.screen()));
+    EXIT_OK
 }
 
 /// Writes a case for each different example of each rule that fired.
@@ -128,7 +172,6 @@ fn format_report(
     rule: Option<&str>,
 ) -> String {
     let is_search = arguments.paths.is_empty();
-    let is_full = arguments.all_rules || arguments.rule.is_some() || arguments.compare.is_some();
     let scope = report::ReplayScope { pack: overview.pack, rule };
     let json = || report::to_json(tally, scope);
     match arguments.format {
@@ -139,7 +182,7 @@ fn format_report(
         ReportFormat::Text if is_search && tally.reading.transcripts == 0 => {
             replay_overview::nothing_found(overview, console.screen())
         }
-        ReportFormat::Text if is_search && !is_full => {
+        ReportFormat::Text if is_search && !is_full(arguments) => {
             replay_overview::to_text(tally, overview, console.screen())
         }
         ReportFormat::Text => report::to_text(tally, scope, console.screen()),

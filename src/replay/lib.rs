@@ -20,6 +20,7 @@ mod calls;
 pub mod compare;
 pub mod judge;
 pub mod observed;
+pub mod shown_turn;
 pub mod tally;
 pub mod turn;
 
@@ -318,10 +319,12 @@ impl<'a> TranscriptContext<'a> {
                 result: ObservedDecision::Stop(outcome),
             });
         }
-        let (path, line) = (self.about.path, self.done_line);
+        let (path, line, session) = (self.about.path, self.done_line, &stop.event.session_id);
         tally.add(&judged, other.as_ref(), |details| Example {
             file: path.display().to_string(),
             line,
+            at: now,
+            session: session.to_string(),
             subject: String::new(),
             details,
         });
@@ -369,10 +372,12 @@ impl<'a> TranscriptContext<'a> {
                 result: ObservedDecision::Call(&guarded),
             });
         }
-        let (path, line) = (self.about.path, self.line);
+        let (path, line, session) = (self.about.path, self.line, &call.event.session_id);
         tally.add_call(&guarded, other.as_ref(), |details| Example {
             file: path.display().to_string(),
             line,
+            at: now,
+            session: session.to_string(),
             subject: subject(
                 call.event.tool_name.as_deref().unwrap_or_default(),
                 &call.event.tool_input,

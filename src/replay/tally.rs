@@ -11,6 +11,7 @@ use policyd_evaluation::guards::{GuardVerdict, GuardsOutcome};
 use policyd_evaluation::verdict::{CheckStatus, CheckVerdict, Consequence};
 use policyd_policy::guards::GuardAction;
 use policyd_policy::{Mode, Policy};
+use policyd_yaml::time::Timestamp;
 
 /// A location in a transcript, with the finding.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -19,6 +20,10 @@ pub struct Example {
     pub file: String,
     /// Line of the agent's last action before the stop, from 1.
     pub line: u64,
+    /// Time of the stop or the tool call.
+    pub at: Timestamp,
+    /// Id of the session.
+    pub session: String,
     /// Command or file of the tool call. Empty for a stop.
     pub subject: String,
     /// Finding, in the rule's words.
@@ -31,6 +36,14 @@ pub struct Count {
     pub times: u64,
     /// First examples, by file and line.
     pub examples: Vec<Example>,
+}
+
+impl Example {
+    /// Returns whether it is a tool call, not a stop.
+    #[must_use]
+    pub fn is_call(&self) -> bool {
+        !self.subject.is_empty()
+    }
 }
 
 impl Count {

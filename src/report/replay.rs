@@ -132,9 +132,10 @@ fn comparison_json(it: &Comparison, scope: ReplayScope<'_>) -> Value {
 
 fn count_json(it: &Count) -> Value {
     let examples = it.examples.iter();
-    let examples = examples.map(
-        |it| json!({"file": it.file, "line": it.line, "details": mask(&it.details).0.into_owned()}),
-    );
+    let examples = examples.map(|it| {
+        json!({"file": it.file, "line": it.line, "at": it.at, "session": it.session,
+            "details": mask(&it.details).0.into_owned()})
+    });
     json!({"times": it.times, "examples": examples.collect::<Vec<_>>()})
 }
 
@@ -342,8 +343,10 @@ impl ExampleStyle {
 fn examples(text: &mut String, count: &Count, style: &ExampleStyle, screen: Screen) {
     let indent = style.word.len().saturating_add(4);
     let mut shown = 0;
-    for Example { file, line: at, details, .. } in count.examples.iter().take(style.max) {
-        let (place, details) = (format!("{file}:{at}"), in_one_line(&mask(details).0));
+    for it in count.examples.iter().take(style.max) {
+        let Example { file, line: number, details, .. } = it;
+        let place = format!("{}  {file}:{number}", it.at.minute());
+        let details = in_one_line(&mask(details).0);
         let what = screen.style().paint(style.color, style.word);
         let whole = indent.saturating_add(place.width()).saturating_add(details.width() + 2);
         if whole <= screen.width() {

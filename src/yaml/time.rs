@@ -59,6 +59,16 @@ impl Timestamp {
     pub fn since(self, earlier: Self) -> Duration {
         Duration::from_millis(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))
     }
+
+    /// Returns the date and the minute in UTC, such as `2026-01-25 12:00Z`.
+    #[must_use]
+    pub fn minute(self) -> String {
+        let text = self.to_string();
+        match text.split_once('T') {
+            Some((date, time)) => format!("{date} {}Z", time.get(..5).unwrap_or(time)),
+            None => text,
+        }
+    }
 }
 
 impl fmt::Display for Timestamp {
