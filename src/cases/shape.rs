@@ -1,7 +1,9 @@
 //! Shape of a case file: one table for each map. The loader, the JSON Schema and the documentation
 //! use it.
 
-use serde_json::{Value, json};
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value, json};
 
 use policyd_policy::approval::ApprovalLevel;
 use policyd_policy::field_value::Word;
@@ -57,7 +59,7 @@ pub(super) const HAPPENING: &[Field] = &[
 ];
 
 /// Main keys of a happening, of which it has exactly one, each with its optional keys.
-pub(super) const HAPPENINGS: &[(&str, &[&str])] = &[
+pub const HAPPENINGS: &[(&str, &[&str])] = &[
     ("user", &["branch"]),
     ("assistant", &["usage"]),
     ("edit", &["text"]),
@@ -177,7 +179,7 @@ pub(super) const EVENT: &[&str] = &[
 ];
 
 /// Main keys of an action, each with its optional keys. The first key that is present counts.
-pub(super) const DEEDS: &[(&str, &[&str])] = &[
+pub const DEEDS: &[(&str, &[&str])] = &[
     ("event", EVENT),
     ("table", &["inputs"]),
     ("run", &[]),
@@ -256,6 +258,7 @@ const EXPECT: &[Field] = &[
         Kind::Choice(&["none", "allow", "defer", "ask", "block", "deny", "halt"]),
         "Decision; `none` lets the agent stop, `deny` is an alias of `block`.",
     ),
+    field("reason", SAID, "Reason for the agent."),
     field(
         "release",
         Kind::Choice(&["none", "max_blocks", "same_failure", "no_progress", "already_released"]),
@@ -268,7 +271,6 @@ const EXPECT: &[Field] = &[
         Kind::Map(&Kind::Either(&[VERDICT, Kind::Record(VERDICT_PARTS)])),
         "Results of checks, by id.",
     ),
-    field("reason", SAID, "Reason for the agent."),
     field("notice", SAID, "Text for the user."),
     field("context", SAID, "Additional text for the agent."),
     field("summary", SAID, "The line about the check results."),
@@ -354,11 +356,110 @@ pub fn schema() -> Value {
             with_placeholders(value, key != "name");
         }
     }
+    let mut definitions = Map::new();
+    SharedSchemas::of(&schema).share(&mut schema, "case", &mut definitions);
     if let Value::Object(fields) = &mut schema {
         let placeholder = json!({"type": "string", "pattern": PLACEHOLDER_PATTERN});
-        fields.insert("$defs".to_owned(), json!({"placeholder": placeholder}));
+        definitions.insert("placeholder".to_owned(), placeholder);
+        fields.insert("$defs".to_owned(), Value::Object(definitions));
     }
     schema
+}
+
+/// Length of a schema as text above which it is written once.
+const SHARED_BYTES_MIN: usize = 200;
+
+/// How often each schema occurs, without its description.
+struct SharedSchemas {
+    times: BTreeMap<String, usize>,
+    /// Names of the definitions so far.
+    names: BTreeMap<String, String>,
+}
+
+impl SharedSchemas {
+    fn of(schema: &Value) -> Self {
+        let mut shared = Self { times: BTreeMap::new(), names: BTreeMap::new() };
+        shared.count(schema);
+        shared
+    }
+
+    fn count(&mut self, schema: &Value) {
+        let times = self.times.entry(body(schema)).or_default();
+        *times = times.saturating_add(1);
+        if *times == 1 {
+            parts(schema).for_each(|it| self.count(it));
+        }
+    }
+
+    /// Moves schemas that occur several times to definitions, named by the key where they occur first.
+    fn share(&mut self, schema: &mut Value, key: &str, definitions: &mut Map<String, Value>) {
+        let text = body(schema);
+        let is_shared = text.len() >= SHARED_BYTES_MIN && self.times.get(&text) > Some(&1);
+        if let Some(name) = self.names.get(&text).filter(|_| is_shared) {
+            refer(schema, name);
+            return;
+        }
+        for (name, part) in parts_mut(schema) {
+            self.share(part, name.unwrap_or(key), definitions);
+        }
+        if is_shared {
+            let numbered = (2..).map(|number: usize| format!("{key}_{number}"));
+            let mut names = std::iter::once(key.to_owned()).chain(numbered);
+            let Some(name) = names.find(|it| !definitions.contains_key(it)) else { return };
+            let mut definition = schema.clone();
+            if let Value::Object(fields) = &mut definition {
+                fields.remove("description");
+            }
+            definitions.insert(name.clone(), definition);
+            refer(schema, &name);
+            self.names.insert(text, name);
+        }
+    }
+}
+
+/// Returns a schema as text, without its description.
+fn body(schema: &Value) -> String {
+    let mut schema = schema.clone();
+    if let Value::Object(fields) = &mut schema {
+        fields.remove("description");
+    }
+    schema.to_string()
+}
+
+/// Replaces a schema by a reference to its definition. The description stays.
+fn refer(schema: &mut Value, name: &str) {
+    let description = schema.get("description").cloned();
+    let mut fields = Map::new();
+    fields.extend(description.map(|it| ("description".to_owned(), it)));
+    fields.insert("$ref".to_owned(), json!(format!("#/$defs/{name}")));
+    *schema = Value::Object(fields);
+}
+
+/// Returns the schemas in a schema.
+fn parts(schema: &Value) -> impl Iterator<Item = &Value> {
+    let keys = schema.get("properties").and_then(Value::as_object).into_iter().flatten();
+    let kinds = schema.get("anyOf").and_then(Value::as_array).into_iter().flatten();
+    let others = ["items", "additionalProperties"].into_iter().filter_map(|it| schema.get(it));
+    keys.map(|(_, it)| it).chain(kinds).chain(others.filter(|it| it.is_object()))
+}
+
+/// Returns the schemas in a schema, those of keys with the key.
+fn parts_mut(schema: &mut Value) -> Vec<(Option<&str>, &mut Value)> {
+    let mut found = Vec::new();
+    let Value::Object(fields) = schema else { return found };
+    for (key, value) in fields.iter_mut() {
+        match (key.as_str(), value) {
+            ("properties", Value::Object(keys)) => {
+                found.extend(keys.iter_mut().map(|(key, it)| (Some(key.as_str()), it)));
+            }
+            ("anyOf", Value::Array(kinds)) => found.extend(kinds.iter_mut().map(|it| (None, it))),
+            ("items" | "additionalProperties", value @ Value::Object(_)) => {
+                found.push((None, value));
+            }
+            _ => {}
+        }
+    }
+    found
 }
 
 /// Extends a schema and its parts to accept placeholders, unless they accept any text.

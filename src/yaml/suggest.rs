@@ -6,7 +6,7 @@
 use strsim::osa_distance;
 
 /// Maximum number of candidates that are listed if none is near.
-const LISTED_MAX: usize = 8;
+const LISTED_MAX: usize = 24;
 /// Longer words, in characters, are not compared.
 const WORD_CHARS_MAX: usize = 64;
 
@@ -80,9 +80,9 @@ mod tests {
     fn help_names_the_nearest_or_lists_a_few() {
         assert_eq!(did_you_mean("severty", &KEYS).unwrap(), "did you mean `severity`?");
         assert_eq!(did_you_mean("color", &KEYS[..2]).unwrap(), "one of `severity`, `enabled`");
-        let many: Vec<String> = (10..20).map(|it| format!("name{it}")).collect();
+        let many: Vec<String> = (10..40).map(|it| format!("name{it}")).collect();
         let many: Vec<&str> = many.iter().map(String::as_str).collect();
-        assert!(did_you_mean("zzz", &many).unwrap().ends_with("`name17`, … (2 more)"));
+        assert!(did_you_mean("zzz", &many).unwrap().ends_with("`name33`, … (6 more)"));
         assert_eq!(did_you_mean("x", &[]), None);
     }
 }

@@ -9,6 +9,7 @@
 )]
 
 mod benches;
+mod case_keys;
 mod crates;
 mod language;
 mod names;

@@ -22,7 +22,7 @@ const GLOBAL: &str = "Names that an expression begins with";
 /// Levels of keys below a file that its table lists.
 const DEPTH_MAX: usize = 3;
 
-fn assert_current(name: &str, text: &str) {
+pub(crate) fn assert_current(name: &str, text: &str) {
     let path = root().join("src/docs").join(name);
     if std::env::var_os("POLICYD_REGEN").is_some() {
         fs::write(&path, text).unwrap();
@@ -35,21 +35,21 @@ fn assert_current(name: &str, text: &str) {
 }
 
 /// A page with a heading and its first sentence.
-fn page(title: &str, first: &str) -> String {
+pub(crate) fn page(title: &str, first: &str) -> String {
     format!("{GENERATED}\n\n# {title}\n\n{first}\n")
 }
 
 /// The text of a table cell.
-fn cell(text: &str) -> String {
+pub(crate) fn cell(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ").replace('|', "\\|")
 }
 
 /// The text of a table cell as code.
-fn code(text: &str) -> String {
+pub(crate) fn code(text: &str) -> String {
     if text.is_empty() { String::new() } else { format!("`{}`", cell(text)) }
 }
 
-fn table(page: &mut String, head: &[&str], rows: impl Iterator<Item = Vec<String>>) {
+pub(crate) fn table(page: &mut String, head: &[&str], rows: impl Iterator<Item = Vec<String>>) {
     let line = |cells: &[String]| format!("| {} |\n", cells.join(" | "));
     let head: Vec<String> = head.iter().map(|it| (*it).to_owned()).collect();
     page.push('\n');
@@ -222,13 +222,12 @@ fn the_page_of_files_is_current() {
     text.push_str(
         "\n`NAME` is a key that you choose, and `[]` an entry of a list. A file that begins with a list has the keys \
          of its entries here. `policyd schema NAME` prints the JSON Schema. `policyd init` writes the schemas beside \
-         a pack, so that an editor checks its files.\n",
+         a pack, so that an editor checks its files. \
+         [Keys of a case](cases.md) lists those of test cases.\n",
     );
     let mut shown: Vec<(&str, Vec<Vec<String>>)> = vec![];
-    let cases = "tests/*.yaml";
-    let stems = shapes::FILES.iter().map(|it| it.file).chain([cases]);
-    for file in stems {
-        let name = if file == cases { "cases" } else { policyd::report::schemas::of_file(file) };
+    for file in shapes::FILES.iter().map(|it| it.file) {
+        let name = policyd::report::schemas::of_file(file);
         let mut rows = vec![];
         keys(&schema(name), "", 1, &mut rows);
         writeln!(text, "\n## `{file}`").unwrap();
