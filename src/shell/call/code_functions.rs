@@ -261,9 +261,7 @@ impl PathReader<'_> {
             }
             PathFunction::Tree => {
                 let folder = first.unwrap_or_else(|| CodeValue::known("."));
-                let mut all = folder.clone();
-                all.add(folder.join(&CodeValue::unknown(), true));
-                list(all)
+                list(folder.join(&CodeValue::unknown(), true))
             }
             PathFunction::Names => list(CodeValue::unknown()),
             PathFunction::Variable => {

@@ -747,11 +747,7 @@ mod tests {
             ("d = 'a'\nd = 'b'", "d", vec!["a", "b"]),
             ("d = '~'\nd += '/a'", "d", vec!["~", "~/a", "~/a?"]),
             ("for p in ['a', 'b']: f(p)", "p", vec!["a", "b"]),
-            (
-                "for r, d, f in os.walk('/srv'):\n    pass",
-                "os.path.join(r, f)",
-                vec!["/srv", "/srv/?"],
-            ),
+            ("for r, d, f in os.walk('/srv'):\n    pass", "os.path.join(r, f)", vec!["/srv/?"]),
             ("with tempfile.TemporaryDirectory() as d:\n    pass", "d", vec!["/tmp/mktemp.XXXXXX"]),
             ("def f(a, b='x'):\n    return a / 'y'\nf(Path('z'))", "f(Path('z')), b", vec!["z/y"]),
             ("a, b = '1', 'x'", "b", vec!["x"]),
