@@ -159,7 +159,6 @@ impl Scanner<'_> {
         let found: Vec<FoundCall<'_>> = rows()
             .filter(|it| it.like != [LISTS])
             .flat_map(|row| {
-                let is_bare = is_bare && (row.like.is_empty() || row.like == [PRINTS]);
                 let search = CallSearch { code, names: &names, tokens: tokens.as_ref(), is_bare };
                 let each = names.calls_of(&row.call);
                 let each = each.flat_map(|it| search.calls(&it, row)).collect::<Vec<_>>();
@@ -363,6 +362,8 @@ struct FoundCall<'r> {
     arguments: Vec<String>,
     /// The source of the object whose method it is.
     object: Option<String>,
+    /// Whether it counts only if the value of its argument is known, because brackets are missing.
+    is_guess: bool,
 }
 
 /// What the calls of a piece of code have in common.
@@ -385,9 +386,26 @@ impl CodeAround<'_> {
     }
 }
 
+impl Default for FoundCall<'_> {
+    fn default() -> Self {
+        Self {
+            row: &NO_ROW,
+            at: 0,
+            inside: 0,
+            arguments: Vec::new(),
+            object: None,
+            is_guess: false,
+        }
+    }
+}
+
 impl FoundCall<'_> {
-    /// Returns the call if it is not the method of something else than a path.
+    /// Returns the call if it is not the method of something else than a path, and not only a word.
     fn of_path(mut self, reader: Option<&mut PathReader<'_>>) -> Option<Self> {
+        if self.is_guess {
+            let value = self.arguments.first().zip(reader).map(|(it, reader)| reader.read(it));
+            return value.is_some_and(|it| !it.is_unknown()).then_some(self);
+        }
         let (Some(object), Some(reader)) = (self.object.take(), reader) else { return Some(self) };
         if reader.read(&object).is_path() {
             self.arguments.splice(..self.arguments.len().min(1), [object]);
@@ -682,7 +700,7 @@ impl CallSearch<'_> {
         let code = self.code;
         let mut found = Vec::new();
         let call =
-            |at, inside, arguments| FoundCall { row: &NO_ROW, at, inside, arguments, object: None };
+            |at, inside, arguments| FoundCall { at, inside, arguments, ..FoundCall::default() };
         if name == "`" {
             let mut at = 0;
             for (number, part) in code.split('`').enumerate() {
@@ -714,7 +732,10 @@ impl CallSearch<'_> {
             } else if rest.len() < after.len()
                 && (rest.starts_with(['"', '\'']) || self.is_bare && begins_value(rest))
             {
-                found.push(call(at, start, arguments(rest))); // `system "…"` of Perl and Ruby.
+                // `system "…"` of Perl and Ruby.
+                let starts = row.like.is_empty() || row.like == [PRINTS];
+                let is_guess = !starts && !rest.starts_with(['"', '\'']);
+                found.push(FoundCall { is_guess, ..call(at, start, arguments(rest)) });
             } else if name.contains("->") && after.starts_with("->") {
                 found.push(call(at, end.saturating_sub(1), Vec::new())); // `Client->new->get(…)` of Perl.
             }
@@ -754,7 +775,7 @@ impl CallSearch<'_> {
             given.push(String::new());
         }
         given.extend(rest.map(arguments).into_iter().flatten());
-        Some(FoundCall { row: &NO_ROW, at, inside: end, arguments: given, object })
+        Some(FoundCall { at, inside: end, arguments: given, object, ..FoundCall::default() })
     }
 }
 

@@ -53,14 +53,18 @@ impl ArgumentReader<'_, '_> {
         if words.len() == texts.len() && !words.is_empty() {
             return words;
         }
-        let has_known = !words.is_empty();
-        match path_text(literal) {
-            Some(path) if !has_known => words.push(path),
-            Some(_) | None if self.listed.is_empty() => {
-                words.push(ShellText::unknown(argument.trim()))
-            }
+        // What is written is known at least as a name.
+        let written = path_text(literal).filter(|it| !words.contains(it));
+        match written {
+            Some(path) if words.is_empty() => return vec![path],
+            // A name can have the value of its last literal, too.
+            Some(path) if literal != argument => words.push(path),
+            Some(_) | None => {}
+        }
+        match self.listed {
+            [] => words.push(ShellText::unknown(argument.trim())),
             // It is probably one of the files that the code lists.
-            Some(_) | None => words.extend(self.listed.iter().map(ShellText::below)),
+            listed => words.extend(listed.iter().map(ShellText::below)),
         }
         words
     }

@@ -43,6 +43,8 @@ pub(super) enum PathFunction {
     Names,
     /// A variable of the environment, or its default.
     Variable,
+    /// Its first argument, with the variables of the environment in it.
+    Variables,
     /// The second and later arguments, with the first between them.
     TextJoin,
     /// Its first argument with the others in it.
@@ -73,7 +75,7 @@ const FUNCTIONS: [(&str, PathFunction); 104] = [
     ("String", PathFunction::Same),
     ("os.fspath", PathFunction::Same),
     ("os.path.expanduser", PathFunction::Same),
-    ("os.path.expandvars", PathFunction::Same),
+    ("os.path.expandvars", PathFunction::Variables),
     ("os.path.abspath", PathFunction::Same),
     ("os.path.realpath", PathFunction::Same),
     ("os.path.normpath", PathFunction::Same),
@@ -217,6 +219,9 @@ impl PathReader<'_> {
             | "$0"
             | "import.meta.filename"
             | "import.meta.url" => Some(file()),
+            "os.sep" | "os.path.sep" | "path.sep" | "File.SEPARATOR" => Some(CodeValue::known("/")),
+            "os.curdir" => Some(CodeValue::known(".")),
+            "os.pardir" => Some(CodeValue::known("..")),
             "__dirname" | "__dir__" | "__DIR__" | "import.meta.dirname" => {
                 Some(file().map(PartText::parent))
             }
@@ -275,6 +280,10 @@ impl PathReader<'_> {
                 given.get(1).into_iter().for_each(|it| value.add(it.value.clone()));
                 value
             }
+            PathFunction::Variables => {
+                let text = first.as_ref().and_then(|it| it.texts.first()?.all().map(str::to_owned));
+                text.map_or_else(unknown, |it| self.with_variables(&it))
+            }
             PathFunction::TextJoin => {
                 text_joined(first.unwrap_or_else(unknown), given.get(1..).unwrap_or_default())
             }
@@ -284,6 +293,20 @@ impl PathReader<'_> {
                 formatted(&first.unwrap_or_else(unknown), &values)
             }
         }
+    }
+
+    /// Returns a text with the values of the variables in it: `$HOME/a`.
+    fn with_variables(&self, text: &str) -> CodeValue {
+        let mut pieces = text.split('$');
+        let mut value = CodeValue::known(pieces.next().unwrap_or_default());
+        for piece in pieces {
+            let name = piece.trim_start_matches('{');
+            let end = name.find(|c: char| !(c.is_alphanumeric() || c == '_')).unwrap_or(name.len());
+            let rest = name.get(end..).unwrap_or_default().trim_start_matches('}');
+            value = value.append(&self.variable(name.get(..end).unwrap_or_default()));
+            value = value.append(&CodeValue::known(rest));
+        }
+        value
     }
 
     /// Returns what a method of a value returns, or a member of it.

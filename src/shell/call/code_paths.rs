@@ -17,6 +17,8 @@ use super::expression_tokens::{CodeLanguage, ExpressionTokens, TextPart, TokenKi
 const DEPTH_MAX: usize = 40;
 /// Parts of expressions that are read in one piece of code.
 const WORK_MAX: usize = 60_000;
+/// Tokens of a name that another name is set to.
+const ALIAS_MAX: usize = 7;
 /// Words between an operator and its value.
 const IGNORED_WORDS: [&str; 9] =
     ["await", "new", "yield", "my", "our", "local", "const", "let", "var"];
@@ -252,8 +254,20 @@ impl<'c> PathReader<'c> {
 
     /// Returns a name with the names of its modules.
     fn full_name(&self, name: &str) -> String {
-        let known = self.around.imported.get(name);
-        known.cloned().unwrap_or_else(|| name.to_owned())
+        let known = self.around.imported.get(name).map(String::as_str);
+        // `env = os.environ`
+        let other = || match self.names.sources(name)? {
+            [NameSource::Value(part)] if part.len() <= ALIAS_MAX => {
+                let is_part = |at: usize| {
+                    self.tokens.kind(at) == Some(TokenKind::Name) || self.tokens.is_member_sign(at)
+                };
+                let source = self.tokens.source(part);
+                (part.clone().all(is_part) && source != name).then_some(source)
+            }
+            _ => None,
+        };
+        let whole = known.or_else(other).unwrap_or(name);
+        whole.replace("::", ".").replace("->", ".").replace("?.", ".")
     }
 }
 
@@ -269,6 +283,11 @@ impl<'c> PathReader<'c> {
         let value = self.alternatives(cursor);
         self.depth -= 1;
         value
+    }
+
+    /// Counts the work of joining two values.
+    fn count(&mut self, value: &CodeValue, other: &CodeValue) {
+        self.work += value.texts.len() * other.texts.len();
     }
 
     /// Reads values of which the code takes one: `a or b`, `a ? b : c`, `a if b else c`.
@@ -321,6 +340,7 @@ impl<'c> PathReader<'c> {
         let mut value = self.product(cursor);
         while cursor.takes("+") || (has_dots && cursor.takes(".")) {
             let other = self.product(cursor);
+            self.count(&value, &other);
             if value.is_list && other.is_list {
                 value.items.clear();
                 value.add(other);
@@ -340,6 +360,7 @@ impl<'c> PathReader<'c> {
             if cursor.takes("/") {
                 is_text |= matches!(cursor.kind(), Some(TokenKind::Text(_)));
                 let other = self.operand(cursor);
+                self.count(&value, &other);
                 let is_path = value.is_path() || other.is_path() || is_text;
                 value =
                     if joins && is_path { value.join(&other, true) } else { CodeValue::unknown() };
@@ -360,6 +381,10 @@ impl<'c> PathReader<'c> {
     /// Reads a value with its members, calls, and parts.
     fn operand(&mut self, cursor: &mut Cursor<'_, '_>) -> CodeValue {
         self.work += 1;
+        if self.work >= WORK_MAX {
+            cursor.at = cursor.end;
+            return CodeValue::unknown();
+        }
         let text = cursor.text();
         let object = match cursor.kind() {
             None | Some(TokenKind::Line) => return CodeValue::unknown(),
@@ -439,6 +464,7 @@ impl<'c> PathReader<'c> {
                     TextPart::Known(text) => CodeValue::known(text),
                     TextPart::Expression(source) => self.inner(source),
                 };
+                self.count(&value, &part);
                 value = value.append(&part);
             }
             cursor.at += 1;
@@ -505,6 +531,15 @@ impl<'c> PathReader<'c> {
         while cursor.at < cursor.end {
             self.work += 1;
             let next = cursor.at + 1;
+            if tokens.is_member_sign(cursor.at)
+                && next < cursor.end
+                && matches!(tokens.kind(next), Some(TokenKind::Text(_)))
+            {
+                // The home directory of a module became a text: `pathlib."~"`.
+                cursor.at = next;
+                object = ReadObject { name: String::new(), value: self.texts(cursor) };
+                continue;
+            }
             if tokens.is_member_sign(cursor.at)
                 && tokens.kind(next) == Some(TokenKind::Name)
                 && next < cursor.end
@@ -586,6 +621,16 @@ impl<'c> PathReader<'c> {
                 (part.start..part.end.min(part.start + 8)).find(|it| tokens.is_sign(*it, "=>"));
             let start = arrow.map_or(start, |it| it + 1);
             let value = self.read_all(tokens, start..part.end);
+            self.count(&value, &value);
+            if is_spread && !value.items.is_empty() {
+                let each = value.items.into_iter();
+                found.extend(each.map(|value| ReadArgument {
+                    name: None,
+                    is_spread: false,
+                    value,
+                }));
+                continue;
+            }
             let name = is_named.then(|| tokens.text(part.start).to_owned());
             found.push(ReadArgument { name, is_spread, value });
         }
@@ -756,6 +801,11 @@ mod tests {
             ("if (d := 'x'): pass", "d", vec!["x"]),
             ("f(d='x')", "d", vec!["?"]),
             ("a = b\nb = a", "a", vec!["?"]),
+            ("e = os.environ", "e['HOME']", vec!["~"]),
+            ("", "os.path.join(*['a', 'b'])", vec!["a/b"]),
+            ("", "pathlib.'~' / 'a'", vec!["~/a"]),
+            ("", "os.path.expandvars('$HOME/a')", vec!["~/a"]),
+            ("", "os.sep + 'srv'", vec!["/srv"]),
         ] {
             assert_eq!(
                 words(CodeLanguage::Python, code, expression),

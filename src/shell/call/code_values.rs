@@ -118,7 +118,7 @@ impl<'c> CodeNames<'c> {
         let is_python = tokens.language == CodeLanguage::Python;
         match tokens.text(at) {
             "with" if is_python => self.add_with(tokens, at + 1),
-            "for" | "foreach" => self.add_loop(tokens, at + 1),
+            "for" | "foreach" => self.add_loop(tokens, at),
             "def" | "function" | "sub" => self.add_function(tokens, at),
             "return" => {
                 let value = expression_end(tokens, at + 1, &[";"]).map(|end| at + 1..end);
@@ -147,7 +147,8 @@ impl<'c> CodeNames<'c> {
     }
 
     /// Adds the names of a loop.
-    fn add_loop(&mut self, tokens: &ExpressionTokens<'c>, from: usize) {
+    fn add_loop(&mut self, tokens: &ExpressionTokens<'c>, keyword: usize) {
+        let from = keyword + 1 + usize::from(tokens.is_name(keyword + 1, "await"));
         let is_perl = tokens.language == CodeLanguage::Perl;
         let is_name = |at: usize| tokens.kind(at) == Some(TokenKind::Name);
         if tokens.is_sign(from, "(")
