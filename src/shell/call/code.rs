@@ -168,15 +168,16 @@ impl Scanner<'_> {
         let found: Vec<FoundCall<'_>> =
             found.into_iter().filter_map(|it| it.of_path(reader.as_deref_mut())).collect();
         let around = CodeAround { program, code, names: &names };
-        let is_perl = program.starts_with("perl");
-        let mut programs = Vec::new();
+        let (mut programs, mut ran) = (Vec::new(), BTreeMap::new());
         for call in &found {
             if !self.spend_steps(call.arguments.iter().map(String::len).sum()) {
                 return;
             }
             self.find_line(code, &call.arguments);
+            let mut own = reader.as_deref_mut();
+            own.iter_mut().for_each(|it| it.go_to(call.at));
             let mut values =
-                ArgumentReader { reader: reader.as_deref_mut(), listed: &listed, is_perl };
+                ArgumentReader { reader: own, listed: &listed, program, ran: &mut ran };
             programs.push(self.run_call(call, &around, &mut values, scope));
         }
         self.add_flow(&found, &programs, &around, scope);
@@ -224,7 +225,7 @@ impl Scanner<'_> {
         let opened = values.opened_to_write(&row.call, &call.arguments, &arguments);
         if !opened.is_empty() {
             let runs = opened.into_iter().map(|it| vec![ShellText::known("tee"), it]);
-            return self.run_each(runs.collect(), around.program, scope);
+            return self.run_each(runs.collect(), values, scope);
         }
         if let Some(like) = row.like.first() {
             let runs =
@@ -234,7 +235,7 @@ impl Scanner<'_> {
                         row.like.iter().map(|it| if fetches { FETCHES } else { it.as_str() });
                     like.map(ShellText::known).chain(given).collect()
                 });
-            return self.run_each(runs.collect(), around.program, scope);
+            return self.run_each(runs.collect(), values, scope);
         }
         let mut from = Vec::new();
         for text in values.commands(&call.arguments, &arguments) {
@@ -243,17 +244,22 @@ impl Scanner<'_> {
         from
     }
 
-    /// Runs several commands. Returns the indexes of the programs that print.
+    /// Runs several commands. Returns the indexes of the programs that print. One of several commands runs once.
     fn run_each(
         &mut self,
         runs: Vec<Vec<ShellText>>,
-        by: &str,
+        values: &mut ArgumentReader<'_, '_>,
         scope: &mut ShellState,
     ) -> Vec<usize> {
+        let is_one = runs.len() == 1;
         let mut from = Vec::new();
         for words in runs {
-            let own = self.run_words(words, by, scope).from;
-            from.extend(own.into_iter().filter(|it| !from.contains(it)).collect::<Vec<_>>());
+            let key: Vec<(String, usize)> =
+                words.iter().map(|it| (it.text.clone(), it.known_to)).collect();
+            let before = values.ran.get(&key).filter(|_| !is_one).cloned();
+            let own = before.unwrap_or_else(|| self.run_words(words, values.program, scope).from);
+            from.extend(own.iter().filter(|it| !from.contains(*it)).copied().collect::<Vec<_>>());
+            values.ran.insert(key, own);
         }
         from
     }
@@ -402,6 +408,8 @@ impl Default for FoundCall<'_> {
 impl FoundCall<'_> {
     /// Returns the call if it is not the method of something else than a path, and not only a word.
     fn of_path(mut self, reader: Option<&mut PathReader<'_>>) -> Option<Self> {
+        let mut reader = reader;
+        reader.iter_mut().for_each(|it| it.go_to(self.at));
         if self.is_guess {
             let value = self.arguments.first().zip(reader).map(|(it, reader)| reader.read(it));
             return value.is_some_and(|it| !it.is_unknown()).then_some(self);
@@ -651,6 +659,7 @@ fn listed_folders<'r>(
     });
     let folders = calls.flat_map(|it| {
         let first = it.arguments.first();
+        reader.iter_mut().for_each(|reader| reader.go_to(it.at));
         let read = reader.as_mut().zip(first).map(|(reader, it)| reader.read(it));
         let mut folders: Vec<ShellText> =
             read.iter().flat_map(|it| &it.texts).filter_map(listed_folder).collect();

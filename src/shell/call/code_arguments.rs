@@ -3,6 +3,8 @@
 //! Contains: operands with their values, the file that `open` writes, and commands with values in them.
 //! Does not contain: which calls code contains (`code`), the values of expressions (`code_paths`).
 
+use std::collections::BTreeMap;
+
 use super::code::{is_list, is_setting, literals};
 use super::code_parts::PartText;
 use super::code_paths::PathReader;
@@ -15,6 +17,9 @@ const OPENS: [&str; 3] = ["open", "openSync", ".open"];
 /// Programs whose calls have a file in their first argument, and data in the others.
 const FIRST_ONLY: [&str; 2] = ["tee", "cat"];
 
+/// Commands by their words, each with the length of its known part.
+pub(super) type RanCommands = BTreeMap<Vec<(String, usize)>, Vec<usize>>;
+
 /// Reads the arguments of calls.
 #[derive(Debug)]
 pub(super) struct ArgumentReader<'r, 'c> {
@@ -22,10 +27,17 @@ pub(super) struct ArgumentReader<'r, 'c> {
     pub(super) reader: Option<&'r mut PathReader<'c>>,
     /// Directories that the code lists.
     pub(super) listed: &'r [ShellText],
-    pub(super) is_perl: bool,
+    /// The program whose code it is.
+    pub(super) program: &'r str,
+    /// The commands that ran, with the programs that print.
+    pub(super) ran: &'r mut RanCommands,
 }
 
 impl ArgumentReader<'_, '_> {
+    fn is_perl(&self) -> bool {
+        self.program.starts_with("perl")
+    }
+
     /// Returns the operands of a program that a call is like, once for each value of its arguments. `literal` has the
     /// arguments with literals instead of names.
     pub(super) fn operands(
@@ -34,7 +46,7 @@ impl ArgumentReader<'_, '_> {
         arguments: &[String],
         literal: &[String],
     ) -> Vec<Vec<ShellText>> {
-        let is_first_only = FIRST_ONLY.contains(&like) && !self.is_perl;
+        let is_first_only = FIRST_ONLY.contains(&like) && !self.is_perl();
         let all = arguments.iter().zip(literal).filter(|it| !is_setting(it.0));
         let all = all.take(if is_first_only { 1 } else { usize::MAX });
         let values: Vec<Vec<ShellText>> =
@@ -88,7 +100,7 @@ impl ArgumentReader<'_, '_> {
         if !by_mode && !by_mark {
             return Vec::new();
         }
-        let at = if self.is_perl { 2 } else { 0 };
+        let at = if self.is_perl() { 2 } else { 0 };
         let read =
             arguments.get(at).zip(literal.get(at)).map(|(it, literal)| self.words(it, literal));
         let read = read.unwrap_or_default();

@@ -11,7 +11,7 @@ use std::ops::Range;
 use super::code_functions::{FORMAT_MARKS, function_named};
 use super::code_parts::{CodeValue, PartText};
 use super::code_values::{CodeNames, NameSource, plain_name};
-use super::expression_tokens::{CodeLanguage, ExpressionTokens, TextPart, TokenKind};
+use super::expression_tokens::{CodeLanguage, CodeTokenKind, ExpressionTokens, TextPart};
 
 /// Expressions in expressions that are read.
 const DEPTH_MAX: usize = 40;
@@ -27,7 +27,7 @@ const FUNCTION_WORDS: [&str; 6] = ["lambda", "function", "async", "sub", "proc",
 /// Words that end an expression.
 const END_WORDS: [&str; 9] =
     ["for", "if", "else", "unless", "do", "as", "while", "then", "foreach"];
-/// Operators whose value is no text.
+/// Operators whose value is not a text.
 const COMPARISONS: [&str; 15] = [
     "==",
     "!=",
@@ -87,10 +87,15 @@ pub(super) struct PathReader<'c> {
     names: CodeNames<'c>,
     pub(super) around: CodeSurroundings,
     /// The values of names. Open while they are read.
-    values: BTreeMap<String, NameValue>,
+    values: BTreeMap<NameKey, NameValue>,
+    /// The token at which names are read.
+    position: usize,
     depth: usize,
     work: usize,
 }
+
+/// A name, with the tokens that set it to a value which counts.
+type NameKey = (String, Vec<usize>);
 
 /// The value of a name.
 #[derive(Debug, Clone)]
@@ -113,13 +118,13 @@ impl<'c> Cursor<'_, 'c> {
         if self.at < self.end { self.tokens.text(self.at) } else { "" }
     }
 
-    fn kind(&self) -> Option<TokenKind> {
+    fn kind(&self) -> Option<CodeTokenKind> {
         self.tokens.kind(self.at).filter(|_| self.at < self.end)
     }
 
     fn takes(&mut self, text: &str) -> bool {
-        let is_text =
-            matches!(self.kind(), Some(TokenKind::Sign | TokenKind::Name)) && self.text() == text;
+        let is_text = matches!(self.kind(), Some(CodeTokenKind::Sign | CodeTokenKind::Name))
+            && self.text() == text;
         self.at += usize::from(is_text);
         is_text
     }
@@ -127,12 +132,12 @@ impl<'c> Cursor<'_, 'c> {
     /// Returns whether the expression ends here.
     fn is_end(&self) -> bool {
         match self.kind() {
-            None | Some(TokenKind::Line) => true,
-            Some(TokenKind::Sign) => {
+            None | Some(CodeTokenKind::Line) => true,
+            Some(CodeTokenKind::Sign) => {
                 matches!(self.text(), "," | ")" | "]" | "}" | ":" | ";" | "{" | "=>")
             }
-            Some(TokenKind::Name) => END_WORDS.contains(&self.text()),
-            Some(TokenKind::Number | TokenKind::Text(_) | TokenKind::Other) => false,
+            Some(CodeTokenKind::Name) => END_WORDS.contains(&self.text()),
+            Some(CodeTokenKind::Number | CodeTokenKind::Text(_) | CodeTokenKind::Other) => false,
         }
     }
 }
@@ -149,7 +154,7 @@ impl<'c> PathReader<'c> {
     /// Prepares the reader of a piece of code.
     pub(super) fn new(tokens: &'c ExpressionTokens<'c>, around: CodeSurroundings) -> Self {
         let names = CodeNames::of(tokens);
-        Self { tokens, names, around, values: BTreeMap::new(), depth: 0, work: 0 }
+        Self { tokens, names, around, values: BTreeMap::new(), position: 0, depth: 0, work: 0 }
     }
 
     /// Reads an expression.
@@ -169,10 +174,25 @@ impl<'c> PathReader<'c> {
         self.expression(&mut cursor)
     }
 
+    /// Reads the next expressions where they are in the code.
+    pub(super) fn go_to(&mut self, offset: usize) {
+        self.position = self.tokens.index_at(offset);
+    }
+
+    /// Reads a part of the code.
+    fn read_part(&mut self, part: Range<usize>) -> CodeValue {
+        let before = std::mem::replace(&mut self.position, part.start);
+        let value = self.read_all(self.tokens, part);
+        self.position = before;
+        value
+    }
+
     /// Returns the value of a name. `None` if the code does not set it.
     fn named(&mut self, name: &str) -> Option<CodeValue> {
-        let key = plain_name(name);
-        match self.values.get(key) {
+        let sources = self.names.sources(name, self.position)?;
+        let places = sources.iter().map(|it| it.0).collect();
+        let key: NameKey = (plain_name(name).to_owned(), places);
+        match self.values.get(&key) {
             Some(NameValue::Read(value)) => return Some(value.clone()),
             Some(NameValue::Open(value)) if value.texts.is_empty() => {
                 return Some(CodeValue::unknown());
@@ -185,22 +205,15 @@ impl<'c> PathReader<'c> {
             }
             None => {}
         }
-        let sources = self.names.sources(key)?.to_vec();
         let mut value = CodeValue::default();
-        for (at, source) in sources.into_iter().enumerate() {
-            self.values.insert(key.to_owned(), NameValue::Open(value.clone()));
-            let tokens = self.tokens;
+        for (at, (_, source)) in sources.into_iter().enumerate() {
+            self.values.insert(key.clone(), NameValue::Open(value.clone()));
             let other = match source {
-                NameSource::Value(part) => self.read_all(tokens, part),
+                NameSource::Value(part) => self.read_part(part),
                 NameSource::Item(part) => {
-                    CodeValue { is_list: false, items: Vec::new(), ..self.read_all(tokens, part) }
+                    CodeValue { is_list: false, items: Vec::new(), ..self.read_part(part) }
                 }
-                NameSource::Extended(part) => {
-                    let own = value.clone().append(&self.read_all(tokens, part));
-                    let mut all = own.clone();
-                    all.add(own.map(PartText::open));
-                    all
-                }
+                NameSource::Extended(part) => self.extended(name, &value, part),
                 NameSource::Unknown => CodeValue::unknown(),
             };
             if at == 0 {
@@ -209,25 +222,34 @@ impl<'c> PathReader<'c> {
                 value.add(other);
             }
         }
-        self.values.insert(key.to_owned(), NameValue::Read(value.clone()));
+        self.values.insert(key, NameValue::Read(value.clone()));
         Some(value)
+    }
+
+    /// Returns the values of a name with another value behind them, once and several times.
+    fn extended(&mut self, name: &str, value: &CodeValue, part: Range<usize>) -> CodeValue {
+        let before = std::mem::replace(&mut self.position, part.start);
+        let own = if value.texts.is_empty() { self.named(name) } else { Some(value.clone()) };
+        self.position = before;
+        let own = own.unwrap_or_else(CodeValue::unknown).append(&self.read_part(part));
+        let mut all = own.clone();
+        all.add(own.map(PartText::open));
+        all
     }
 
     /// Returns what a function of the code returns. `None` if the code does not define it.
     fn returned(&mut self, name: &str) -> Option<CodeValue> {
-        let key = format!("{name}()");
-        if self.values.contains_key(&key) {
-            let known = match self.values.get(&key) {
-                Some(NameValue::Read(value)) => value.clone(),
-                Some(NameValue::Open(_)) | None => CodeValue::unknown(),
-            };
-            return Some(known);
-        }
         let returns = self.names.function(name)?.returns.clone();
+        let key: NameKey = (format!("{name}()"), Vec::new());
+        match self.values.get(&key) {
+            Some(NameValue::Read(value)) => return Some(value.clone()),
+            Some(NameValue::Open(_)) => return Some(CodeValue::unknown()),
+            None => {}
+        }
         self.values.insert(key.clone(), NameValue::Open(CodeValue::default()));
         let mut value = CodeValue::default();
         for (at, part) in returns.into_iter().enumerate() {
-            let other = self.read_all(self.tokens, part);
+            let other = self.read_part(part);
             if at == 0 {
                 value = other;
             } else {
@@ -256,10 +278,11 @@ impl<'c> PathReader<'c> {
     fn full_name(&self, name: &str) -> String {
         let known = self.around.imported.get(name).map(String::as_str);
         // `env = os.environ`
-        let other = || match self.names.sources(name)? {
-            [NameSource::Value(part)] if part.len() <= ALIAS_MAX => {
+        let other = || match self.names.sources(name, self.position)?.as_slice() {
+            [(_, NameSource::Value(part))] if part.len() <= ALIAS_MAX => {
                 let is_part = |at: usize| {
-                    self.tokens.kind(at) == Some(TokenKind::Name) || self.tokens.is_member_sign(at)
+                    self.tokens.kind(at) == Some(CodeTokenKind::Name)
+                        || self.tokens.is_member_sign(at)
                 };
                 let source = self.tokens.source(part);
                 (part.clone().all(is_part) && source != name).then_some(source)
@@ -354,11 +377,11 @@ impl<'c> PathReader<'c> {
     /// Reads `a / b` and `a % b`.
     fn product(&mut self, cursor: &mut Cursor<'_, '_>) -> CodeValue {
         let joins = matches!(cursor.tokens.language, CodeLanguage::Python | CodeLanguage::Ruby);
-        let mut is_text = matches!(cursor.kind(), Some(TokenKind::Text(_)));
+        let mut is_text = matches!(cursor.kind(), Some(CodeTokenKind::Text(_)));
         let mut value = self.operand(cursor);
         loop {
             if cursor.takes("/") {
-                is_text |= matches!(cursor.kind(), Some(TokenKind::Text(_)));
+                is_text |= matches!(cursor.kind(), Some(CodeTokenKind::Text(_)));
                 let other = self.operand(cursor);
                 self.count(&value, &other);
                 let is_path = value.is_path() || other.is_path() || is_text;
@@ -387,30 +410,30 @@ impl<'c> PathReader<'c> {
         }
         let text = cursor.text();
         let object = match cursor.kind() {
-            None | Some(TokenKind::Line) => return CodeValue::unknown(),
-            Some(TokenKind::Text(_)) => {
+            None | Some(CodeTokenKind::Line) => return CodeValue::unknown(),
+            Some(CodeTokenKind::Text(_)) => {
                 let value = self.texts(cursor);
                 ReadObject { name: String::new(), value }
             }
-            Some(TokenKind::Number) => {
+            Some(CodeTokenKind::Number) => {
                 cursor.at += 1;
                 let value = CodeValue::known(text);
                 ReadObject { name: String::new(), value }
             }
-            Some(TokenKind::Other) => {
+            Some(CodeTokenKind::Other) => {
                 cursor.at += 1;
                 ReadObject { name: String::new(), value: CodeValue::unknown() }
             }
-            Some(TokenKind::Name) if IGNORED_WORDS.contains(&text) => {
+            Some(CodeTokenKind::Name) if IGNORED_WORDS.contains(&text) => {
                 cursor.at += 1;
                 return self.nested_operand(cursor);
             }
-            Some(TokenKind::Name) if FUNCTION_WORDS.contains(&text) => {
+            Some(CodeTokenKind::Name) if FUNCTION_WORDS.contains(&text) => {
                 cursor.at = cursor.end;
                 return CodeValue::unknown();
             }
-            Some(TokenKind::Name) if END_WORDS.contains(&text) => return CodeValue::unknown(),
-            Some(TokenKind::Name) => {
+            Some(CodeTokenKind::Name) if END_WORDS.contains(&text) => return CodeValue::unknown(),
+            Some(CodeTokenKind::Name) => {
                 cursor.at += 1;
                 let value = self.named(text).unwrap_or_else(CodeValue::unknown);
                 ReadObject {
@@ -418,7 +441,7 @@ impl<'c> PathReader<'c> {
                     value: self.constant(text).unwrap_or(value),
                 }
             }
-            Some(TokenKind::Sign) => match text {
+            Some(CodeTokenKind::Sign) => match text {
                 "*" | "..." | "\\" | "&" | "@" | "$" | "**" => {
                     cursor.at += 1;
                     return self.nested_operand(cursor);
@@ -458,7 +481,7 @@ impl<'c> PathReader<'c> {
     fn texts(&mut self, cursor: &mut Cursor<'_, '_>) -> CodeValue {
         let joins = matches!(cursor.tokens.language, CodeLanguage::Python | CodeLanguage::Ruby);
         let mut value = CodeValue::known("");
-        while matches!(cursor.kind(), Some(TokenKind::Text(_))) {
+        while matches!(cursor.kind(), Some(CodeTokenKind::Text(_))) {
             for part in cursor.tokens.text_parts(cursor.at) {
                 let part = match part {
                     TextPart::Known(text) => CodeValue::known(text),
@@ -533,7 +556,7 @@ impl<'c> PathReader<'c> {
             let next = cursor.at + 1;
             if tokens.is_member_sign(cursor.at)
                 && next < cursor.end
-                && matches!(tokens.kind(next), Some(TokenKind::Text(_)))
+                && matches!(tokens.kind(next), Some(CodeTokenKind::Text(_)))
             {
                 // The home directory of a module became a text: `pathlib."~"`.
                 cursor.at = next;
@@ -541,7 +564,7 @@ impl<'c> PathReader<'c> {
                 continue;
             }
             if tokens.is_member_sign(cursor.at)
-                && tokens.kind(next) == Some(TokenKind::Name)
+                && tokens.kind(next) == Some(CodeTokenKind::Name)
                 && next < cursor.end
             {
                 cursor.at += 2;
@@ -582,11 +605,16 @@ impl<'c> PathReader<'c> {
     /// Returns whether an argument without brackets begins here.
     fn begins_argument(&self, cursor: &Cursor<'_, '_>) -> bool {
         match cursor.kind() {
-            Some(TokenKind::Text(_)) => true,
-            Some(TokenKind::Name) => {
+            Some(CodeTokenKind::Text(_)) => true,
+            Some(CodeTokenKind::Name) => {
                 !END_WORDS.contains(&cursor.text()) && !COMPARISONS.contains(&cursor.text())
             }
-            Some(TokenKind::Sign | TokenKind::Number | TokenKind::Other | TokenKind::Line)
+            Some(
+                CodeTokenKind::Sign
+                | CodeTokenKind::Number
+                | CodeTokenKind::Other
+                | CodeTokenKind::Line,
+            )
             | None => false,
         }
     }
@@ -610,7 +638,7 @@ impl<'c> PathReader<'c> {
         cursor.at = tokens.behind(cursor.at);
         let mut found = Vec::new();
         for part in tokens.split(&inside) {
-            let is_named = tokens.kind(part.start) == Some(TokenKind::Name)
+            let is_named = tokens.kind(part.start) == Some(CodeTokenKind::Name)
                 && (tokens.is_sign(part.start + 1, "=")
                     || (tokens.language == CodeLanguage::Ruby
                         && tokens.is_sign(part.start + 1, ":")));
@@ -669,8 +697,11 @@ impl<'c> PathReader<'c> {
         name: &str,
     ) -> CodeValue {
         let is_own = ["self", "this", "cls"].contains(&object.name.as_str());
-        if is_own && let Some(value) = self.named(member) {
-            return value;
+        if is_own {
+            let own = self.named(&format!("{}.{member}", object.name));
+            if let Some(value) = own.or_else(|| self.named(member)) {
+                return value;
+            }
         }
         if object.name == "process.env" || object.name == "Bun.env" {
             return self.variable(member);
@@ -701,7 +732,7 @@ impl<'c> PathReader<'c> {
         let is_brace = tokens.is_sign(cursor.at, "{");
         cursor.at = tokens.behind(cursor.at);
         if ENVIRONMENTS.contains(&object.name.as_str()) {
-            if is_brace && tokens.kind(inside.start) == Some(TokenKind::Name) {
+            if is_brace && tokens.kind(inside.start) == Some(CodeTokenKind::Name) {
                 return self.variable(tokens.text(inside.start));
             }
             let name = self.read_all(tokens, inside);
@@ -765,6 +796,8 @@ mod tests {
             ..CodeSurroundings::default()
         };
         let mut reader = PathReader::new(&tokens, around);
+        // Behind the code, or in the call of `f`.
+        reader.go_to(code.rfind("f(d)").unwrap_or(code.len()));
         let value = reader.read(expression);
         value.texts.iter().map(|it| it.in_shell().replace("${__unknown__}", "?")).collect()
     }
@@ -789,8 +822,13 @@ mod tests {
             ("", "total / 2", vec!["?"]),
             ("", "[p for p in ['a', 'b']]", vec!["?"]),
             ("h = Path.home()\nd = h / 'w'", "d / f'{h}x'", vec!["~x"]),
-            ("d = 'a'\nd = 'b'", "d", vec!["a", "b"]),
-            ("d = '~'\nd += '/a'", "d", vec!["~", "~/a", "~/a?"]),
+            ("d = 'a'\nif x:\n    d = 'b'\nf(d)", "d", vec!["a", "b"]),
+            ("d = 'a'\nd = 'b'\nf(d)", "d", vec!["b"]),
+            ("d = 'a'\nd = d + 'b'\nf(d)", "d", vec!["ab"]),
+            ("d = 'a'\nfor x in y:\n    f(d)\n    d = 'b'", "d", vec!["a", "b"]),
+            ("def f():\n    d = 'a'\ndef g():\n    d = 'b'\n    f(d)", "d", vec!["b"]),
+            ("d = 'a'\ndef f():\n    global d\n    d = 'b'\nf(d)", "d", vec!["a", "b"]),
+            ("d = '~'\nd += '/a'\nf(d)", "d", vec!["~/a", "~/a?"]),
             ("for p in ['a', 'b']: f(p)", "p", vec!["a", "b"]),
             ("for r, d, f in os.walk('/srv'):\n    pass", "os.path.join(r, f)", vec!["/srv/?"]),
             ("with tempfile.TemporaryDirectory() as d:\n    pass", "d", vec!["/tmp/mktemp.XXXXXX"]),
@@ -859,7 +897,7 @@ mod tests {
         assert_eq!(words(CodeLanguage::Python, "", &deep), ["?"]);
         let long: String = (0..2_000).map(|it| format!("a{} = a{it} + a{it}\n", it + 1)).collect();
         assert_eq!(words(CodeLanguage::Python, &format!("a0 = 'x'\n{long}"), "a2000"), ["?"]);
-        let many: String = (0..20).map(|it| format!("a = '{it}'\n")).collect();
+        let many: String = (0..20).map(|it| format!("if x:\n    a = '{it}'\n")).collect();
         assert!(words(CodeLanguage::Python, &many, "a").contains(&"?".to_owned()));
         for part in
             ["a.", "f(", "[", "a = ", "'", "f'{", "a, ", "=> ", "for x in ", "def f(a", "x if "]

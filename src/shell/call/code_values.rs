@@ -2,13 +2,13 @@
 //!
 //! Contains: [`CodeNames`]: assignments, loops, `with`, parameters of functions and of blocks, and what functions
 //! return.
-//! Does not contain: the values of expressions (`code_paths`). Names have no scope: a name has all values that the code sets
-//! it to.
+//! Does not contain: the values of expressions (`code_paths`), which assignments count at a use (`code_scopes`).
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use super::expression_tokens::{CodeLanguage, ExpressionTokens, TokenKind};
+use super::code_scopes::CodeScopes;
+use super::expression_tokens::{CodeLanguage, CodeTokenKind, ExpressionTokens};
 
 /// Tokens of one expression that are read. What is behind them is unknown.
 const EXPRESSION_MAX: usize = 400;
@@ -48,7 +48,11 @@ pub(super) struct CodeFunction<'c> {
 /// The names of a piece of code.
 #[derive(Debug, Default)]
 pub(super) struct CodeNames<'c> {
-    sources: BTreeMap<&'c str, Vec<NameSource>>,
+    /// What names are set to, each with the index of the token that sets it.
+    sources: BTreeMap<&'c str, Vec<(usize, NameSource)>>,
+    scopes: CodeScopes,
+    /// The token that is read.
+    at: usize,
     functions: BTreeMap<&'c str, CodeFunction<'c>>,
     /// The function that was defined last.
     last: Option<&'c str>,
@@ -62,12 +66,13 @@ pub(super) fn plain_name(name: &str) -> &str {
 impl<'c> CodeNames<'c> {
     /// Finds the names of code.
     pub(super) fn of(tokens: &ExpressionTokens<'c>) -> Self {
-        let mut names = Self::default();
+        let mut names = Self { scopes: CodeScopes::of(tokens), ..Self::default() };
         let mut open: Vec<usize> = Vec::new();
         for at in 0..tokens.tokens.len() {
+            names.at = at;
             match tokens.kind(at) {
-                Some(TokenKind::Name) => names.add_keyword(tokens, at),
-                Some(TokenKind::Sign) => {
+                Some(CodeTokenKind::Name) => names.add_keyword(tokens, at),
+                Some(CodeTokenKind::Sign) => {
                     let text = tokens.text(at);
                     match text {
                         "(" | "[" | "{" => open.push(at),
@@ -78,7 +83,10 @@ impl<'c> CodeNames<'c> {
                     }
                 }
                 Some(
-                    TokenKind::Number | TokenKind::Text(_) | TokenKind::Other | TokenKind::Line,
+                    CodeTokenKind::Number
+                    | CodeTokenKind::Text(_)
+                    | CodeTokenKind::Other
+                    | CodeTokenKind::Line,
                 )
                 | None => {}
             }
@@ -87,9 +95,17 @@ impl<'c> CodeNames<'c> {
         names
     }
 
-    /// Returns what a name is set to.
-    pub(super) fn sources(&self, name: &str) -> Option<&[NameSource]> {
-        self.sources.get(plain_name(name)).map(Vec::as_slice)
+    /// Returns what a name is set to where a token uses it. `None` if the code does not set it.
+    pub(super) fn sources(&self, name: &str, at: usize) -> Option<Vec<(usize, NameSource)>> {
+        let all = self.sources.get(plain_name(name))?;
+        // An object has its members in all of its methods.
+        if name.contains('.') {
+            return Some(all.clone());
+        }
+        let places: Vec<usize> = all.iter().map(|it| it.0).collect();
+        let reaching = self.scopes.reaching(&places, at);
+        let found = all.iter().filter(|it| reaching.contains(&it.0)).cloned().collect::<Vec<_>>();
+        Some(if found.is_empty() { all.clone() } else { found })
     }
 
     /// Returns a function of the code.
@@ -99,6 +115,7 @@ impl<'c> CodeNames<'c> {
 
     fn bind(&mut self, name: &'c str, source: NameSource) {
         let own = self.sources.entry(plain_name(name)).or_default();
+        let source = (self.at, source);
         if !own.contains(&source) && own.len() < EXPRESSION_MAX {
             own.push(source);
         }
@@ -133,7 +150,7 @@ impl<'c> CodeNames<'c> {
     fn add_with(&mut self, tokens: &ExpressionTokens<'c>, from: usize) {
         let (mut start, mut at) = (from, from);
         while at < tokens.tokens.len().min(from + EXPRESSION_MAX) {
-            if tokens.is_sign(at, ":") || tokens.kind(at) == Some(TokenKind::Line) {
+            if tokens.is_sign(at, ":") || tokens.kind(at) == Some(CodeTokenKind::Line) {
                 return;
             }
             if tokens.is_name(at, "as") {
@@ -150,7 +167,7 @@ impl<'c> CodeNames<'c> {
     fn add_loop(&mut self, tokens: &ExpressionTokens<'c>, keyword: usize) {
         let from = keyword + 1 + usize::from(tokens.is_name(keyword + 1, "await"));
         let is_perl = tokens.language == CodeLanguage::Perl;
-        let is_name = |at: usize| tokens.kind(at) == Some(TokenKind::Name);
+        let is_name = |at: usize| tokens.kind(at) == Some(CodeTokenKind::Name);
         if tokens.is_sign(from, "(")
             && !matches!(tokens.language, CodeLanguage::Python | CodeLanguage::Ruby)
         {
@@ -201,14 +218,14 @@ impl<'c> CodeNames<'c> {
                 return;
             }
             match tokens.kind(at) {
-                Some(TokenKind::Name) => names.push(tokens.text(at)),
-                Some(TokenKind::Sign) if matches!(tokens.text(at), "," | "(" | ")") => {}
+                Some(CodeTokenKind::Name) => names.push(tokens.text(at)),
+                Some(CodeTokenKind::Sign) if matches!(tokens.text(at), "," | "(" | ")") => {}
                 Some(
-                    TokenKind::Sign
-                    | TokenKind::Number
-                    | TokenKind::Text(_)
-                    | TokenKind::Other
-                    | TokenKind::Line,
+                    CodeTokenKind::Sign
+                    | CodeTokenKind::Number
+                    | CodeTokenKind::Text(_)
+                    | CodeTokenKind::Other
+                    | CodeTokenKind::Line,
                 )
                 | None => return,
             }
@@ -217,12 +234,12 @@ impl<'c> CodeNames<'c> {
 
     /// Adds the function whose definition begins at a keyword.
     fn add_function(&mut self, tokens: &ExpressionTokens<'c>, keyword: usize) {
-        let is_named = tokens.kind(keyword + 1) == Some(TokenKind::Name);
+        let is_named = tokens.kind(keyword + 1) == Some(CodeTokenKind::Name);
         let open = if is_named { keyword + 2 } else { keyword + 1 };
         let mut parameters = Vec::new();
         if tokens.is_sign(open, "(") {
             for part in tokens.split(&tokens.inside(open)) {
-                let name = part.clone().find(|it| tokens.kind(*it) == Some(TokenKind::Name));
+                let name = part.clone().find(|it| tokens.kind(*it) == Some(CodeTokenKind::Name));
                 let Some(name) = name else { continue };
                 parameters.push(tokens.text(name));
                 // `def f(a="b")`
@@ -246,7 +263,7 @@ impl<'c> CodeNames<'c> {
         let is_python = tokens.language == CodeLanguage::Python;
         let value = || expression_end(tokens, at + 1, &[";", ","]).map(|end| at + 1..end);
         let before = at.checked_sub(1);
-        let name = before.filter(|it| tokens.kind(*it) == Some(TokenKind::Name));
+        let name = before.filter(|it| tokens.kind(*it) == Some(CodeTokenKind::Name));
         match tokens.text(at) {
             "=" if !(is_python && is_inside) => self.add_assignment(tokens, at),
             ":=" => name
@@ -271,7 +288,7 @@ impl<'c> CodeNames<'c> {
         let Some(left) = at.checked_sub(1) else { return };
         let all = expression_end(tokens, at + 1, &[";"]).map(|end| at + 1..end);
         let first = expression_end(tokens, at + 1, &[";", ","]).map(|end| at + 1..end);
-        if tokens.kind(left) != Some(TokenKind::Name) {
+        if tokens.kind(left) != Some(CodeTokenKind::Name) {
             let Some(open) =
                 tokens.tokens.get(left).and_then(|it| it.partner).filter(|it| *it < left)
             else {
@@ -281,11 +298,12 @@ impl<'c> CodeNames<'c> {
             let before = open.checked_sub(1);
             // `a[b] = c` sets a part of a value.
             let is_part = before.is_some_and(|it| {
-                tokens.kind(it) == Some(TokenKind::Name)
+                tokens.kind(it) == Some(CodeTokenKind::Name)
                     && !["const", "let", "var", "my", "our"].contains(&tokens.text(it))
             });
             let inside = (open + 1..left).take(EXPRESSION_MAX);
-            let names = inside.filter(|it| !is_part && tokens.kind(*it) == Some(TokenKind::Name));
+            let names =
+                inside.filter(|it| !is_part && tokens.kind(*it) == Some(CodeTokenKind::Name));
             for name in names {
                 let list = first.clone().filter(|_| is_list);
                 self.bind_value(tokens.text(name), list, NameSource::Item);
@@ -296,7 +314,7 @@ impl<'c> CodeNames<'c> {
         while let Some(comma) =
             names.last().and_then(|it| it.checked_sub(1)).filter(|it| tokens.is_sign(*it, ","))
             && let Some(name) =
-                comma.checked_sub(1).filter(|it| tokens.kind(*it) == Some(TokenKind::Name))
+                comma.checked_sub(1).filter(|it| tokens.kind(*it) == Some(CodeTokenKind::Name))
             && tokens.language != CodeLanguage::JavaScript
             && names.len() < EXPRESSION_MAX
         {
@@ -318,7 +336,10 @@ impl<'c> CodeNames<'c> {
         let before = |at: usize, back: usize| at.checked_sub(back);
         let is_member = before(left, 1).is_some_and(|it| tokens.is_member_sign(it));
         let is_own = is_member && before(left, 2).is_some_and(|it| OWN.contains(&tokens.text(it)));
-        if !is_member || is_own {
+        if is_own {
+            let member = tokens.source(&(left.saturating_sub(2)..left + 1));
+            self.bind_value(member, first.clone(), NameSource::Value);
+        } else if !is_member {
             self.bind_value(tokens.text(left), first.clone(), NameSource::Value);
         }
         // `a: Path = value`, `a: pathlib.Path = value`
@@ -328,7 +349,7 @@ impl<'c> CodeNames<'c> {
         }
         if let Some(name) =
             before(colon, 2).filter(|_| before(colon, 1).is_some_and(|it| tokens.is_sign(it, ":")))
-            && tokens.kind(name) == Some(TokenKind::Name)
+            && tokens.kind(name) == Some(CodeTokenKind::Name)
         {
             self.bind_value(tokens.text(name), first, NameSource::Value);
         }
@@ -340,15 +361,16 @@ impl<'c> CodeNames<'c> {
         let partner =
             tokens.tokens.get(last).and_then(|it| it.partner).filter(|_| tokens.is_sign(last, ")"));
         let start = partner.unwrap_or(last);
-        let names =
-            (start..at).take(EXPRESSION_MAX).filter(|it| tokens.kind(*it) == Some(TokenKind::Name));
+        let names = (start..at)
+            .take(EXPRESSION_MAX)
+            .filter(|it| tokens.kind(*it) == Some(CodeTokenKind::Name));
         let parameters: Vec<&'c str> = names.map(|it| tokens.text(it)).collect();
         let start = match start.checked_sub(1).filter(|it| tokens.is_name(*it, "async")) {
             Some(keyword) => keyword,
             None => start,
         };
         let name = start.checked_sub(2).filter(|_| tokens.is_sign(start.saturating_sub(1), "="));
-        match name.filter(|it| tokens.kind(*it) == Some(TokenKind::Name)) {
+        match name.filter(|it| tokens.kind(*it) == Some(CodeTokenKind::Name)) {
             Some(name) => {
                 let body = expression_end(tokens, at + 1, &[";", ","]).map(|end| at + 1..end);
                 let returns = body.filter(|_| !tokens.is_sign(at + 1, "{")).into_iter().collect();
@@ -392,7 +414,7 @@ impl<'c> CodeNames<'c> {
         let value = start..open;
         let names =
             (at + 1..tokens.tokens.len()).take(8).take_while(|it| !tokens.is_sign(*it, "|"));
-        for name in names.filter(|it| tokens.kind(*it) == Some(TokenKind::Name)) {
+        for name in names.filter(|it| tokens.kind(*it) == Some(CodeTokenKind::Name)) {
             let value = Some(value.clone()).filter(|it| it.len() <= EXPRESSION_MAX);
             self.bind_value(tokens.text(name), value, NameSource::Item);
         }
@@ -401,8 +423,10 @@ impl<'c> CodeNames<'c> {
     /// Binds the parameters of functions to the arguments of their calls.
     fn add_arguments(&mut self, tokens: &ExpressionTokens<'c>) {
         let functions = std::mem::take(&mut self.functions);
+        // A parameter is set where its function begins.
         for at in 0..tokens.tokens.len() {
             let Some(function) = functions.get(tokens.text(at)) else { continue };
+            self.at = function.at + 1;
             if at == function.at || !tokens.is_sign(at + 1, "(") {
                 continue;
             }
@@ -436,13 +460,16 @@ fn expression_end(tokens: &ExpressionTokens<'_>, from: usize, ends: &[&str]) -> 
     let mut at = from;
     while at - from <= EXPRESSION_MAX {
         let is_end = match tokens.kind(at) {
-            None | Some(TokenKind::Line) => true,
-            Some(TokenKind::Sign) => {
+            None | Some(CodeTokenKind::Line) => true,
+            Some(CodeTokenKind::Sign) => {
                 matches!(tokens.text(at), ")" | "]" | "}") || ends.contains(&tokens.text(at))
             }
-            Some(TokenKind::Name | TokenKind::Number | TokenKind::Text(_) | TokenKind::Other) => {
-                false
-            }
+            Some(
+                CodeTokenKind::Name
+                | CodeTokenKind::Number
+                | CodeTokenKind::Text(_)
+                | CodeTokenKind::Other,
+            ) => false,
         };
         if is_end {
             return Some(at.min(tokens.tokens.len()));
@@ -457,7 +484,7 @@ fn loop_end(tokens: &ExpressionTokens<'_>, from: usize) -> Option<usize> {
     let end = expression_end(tokens, from, &[";", ":", "{"])?;
     let mut at = from;
     while at < end
-        && !(tokens.kind(at) == Some(TokenKind::Name) && LOOP_ENDS.contains(&tokens.text(at)))
+        && !(tokens.kind(at) == Some(CodeTokenKind::Name) && LOOP_ENDS.contains(&tokens.text(at)))
     {
         at = tokens.behind(at);
     }
@@ -469,13 +496,13 @@ pub(super) fn object_start(tokens: &ExpressionTokens<'_>, dot: usize) -> usize {
     let mut start = dot;
     for _ in 0..EXPRESSION_MAX {
         let Some(last) = start.checked_sub(1) else { return start };
-        let is_name = tokens.kind(last) == Some(TokenKind::Name);
+        let is_name = tokens.kind(last) == Some(CodeTokenKind::Name);
         if is_name && BEFORE_OBJECT.contains(&tokens.text(last)) {
             return start;
         }
         let partner = tokens.tokens.get(last).and_then(|it| it.partner).filter(|it| *it < last);
         start = partner.filter(|_| !tokens.is_sign(last, "}")).unwrap_or(last);
-        let is_text = matches!(tokens.kind(last), Some(TokenKind::Text(_)));
+        let is_text = matches!(tokens.kind(last), Some(CodeTokenKind::Text(_)));
         if !is_name && !is_text && start == last {
             return last + 1;
         }
@@ -483,7 +510,7 @@ pub(super) fn object_start(tokens: &ExpressionTokens<'_>, dot: usize) -> usize {
         let is_call = !is_name
             && !is_text
             && before.is_some_and(|it| {
-                let is_object = tokens.kind(it) == Some(TokenKind::Name)
+                let is_object = tokens.kind(it) == Some(CodeTokenKind::Name)
                     && !BEFORE_OBJECT.contains(&tokens.text(it));
                 is_object || tokens.is_sign(it, ")") || tokens.is_sign(it, "]")
             });

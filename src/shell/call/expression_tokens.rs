@@ -65,7 +65,7 @@ impl CodeLanguage {
 
 /// What a token is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum TokenKind {
+pub(super) enum CodeTokenKind {
     /// A name or a keyword.
     Name,
     /// A number.
@@ -110,7 +110,7 @@ enum TextValues {
 /// One token.
 #[derive(Debug, Clone)]
 pub(super) struct CodeToken {
-    pub(super) kind: TokenKind,
+    pub(super) kind: CodeTokenKind,
     pub(super) at: usize,
     pub(super) end: usize,
     /// Index of the bracket that belongs to this one.
@@ -157,18 +157,18 @@ impl<'c> ExpressionTokens<'c> {
     }
 
     /// Returns the kind of a token.
-    pub(super) fn kind(&self, index: usize) -> Option<TokenKind> {
+    pub(super) fn kind(&self, index: usize) -> Option<CodeTokenKind> {
         self.tokens.get(index).map(|it| it.kind)
     }
 
     /// Returns whether a token is this sign.
     pub(super) fn is_sign(&self, index: usize, sign: &str) -> bool {
-        self.kind(index) == Some(TokenKind::Sign) && self.text(index) == sign
+        self.kind(index) == Some(CodeTokenKind::Sign) && self.text(index) == sign
     }
 
     /// Returns whether a token is this name or keyword.
     pub(super) fn is_name(&self, index: usize, name: &str) -> bool {
-        self.kind(index) == Some(TokenKind::Name) && self.text(index) == name
+        self.kind(index) == Some(CodeTokenKind::Name) && self.text(index) == name
     }
 
     /// Returns whether a sign leads from an object to its member: `a.b`, `a->b`.
@@ -242,7 +242,7 @@ impl ExpressionTokens<'_> {
             let is_part = |c: char| c.is_alphanumeric() || c == '_' || c == '.';
             let len = rest.find(|c| !is_part(c)).unwrap_or(rest.len());
             let len = rest.get(..len).and_then(|it| it.find("..")).unwrap_or(len);
-            return self.push(TokenKind::Number, at, len);
+            return self.push(CodeTokenKind::Number, at, len);
         }
         if let Some(len) = self.name_length(at) {
             let quote = self.rest(at + len).chars().next();
@@ -252,7 +252,7 @@ impl ExpressionTokens<'_> {
                 && name.chars().all(|it| "rRbBuUfF".contains(it));
             return match quote.filter(|it| is_prefix && matches!(it, '"' | '\'')) {
                 Some(quote) => self.add_text(at, at + len, quote),
-                None => self.push(TokenKind::Name, at, len),
+                None => self.push(CodeTokenKind::Name, at, len),
             };
         }
         if c == '/'
@@ -260,12 +260,12 @@ impl ExpressionTokens<'_> {
             && self.expects_value()
             && let Some(len) = pattern_length(rest)
         {
-            return self.push(TokenKind::Other, at, len);
+            return self.push(CodeTokenKind::Other, at, len);
         }
         let sign =
             SIGNS.iter().find(|it| rest.starts_with(**it)).map_or(c.len_utf8(), |it| it.len());
         let index = self.tokens.len();
-        let len = self.push(TokenKind::Sign, at, sign);
+        let len = self.push(CodeTokenKind::Sign, at, sign);
         match c {
             '(' | '[' | '{' => self.open.push(index),
             ')' | ']' | '}' => self.close(index, c),
@@ -274,7 +274,7 @@ impl ExpressionTokens<'_> {
         len
     }
 
-    fn push(&mut self, kind: TokenKind, at: usize, len: usize) -> usize {
+    fn push(&mut self, kind: CodeTokenKind, at: usize, len: usize) -> usize {
         self.tokens.push(CodeToken { kind, at, end: at + len, partner: None });
         len
     }
@@ -305,7 +305,7 @@ impl ExpressionTokens<'_> {
         let last = self.tokens.len().checked_sub(1);
         let continues = last.is_some_and(|it| CONTINUES.contains(&self.text(it)));
         if !in_brackets && !begins_member && !continues {
-            self.push(TokenKind::Line, at, 1);
+            self.push(CodeTokenKind::Line, at, 1);
         }
     }
 
@@ -348,12 +348,12 @@ impl ExpressionTokens<'_> {
     fn expects_value(&self) -> bool {
         let Some(last) = self.tokens.len().checked_sub(1) else { return true };
         match self.kind(last) {
-            Some(TokenKind::Sign) => !matches!(self.text(last), ")" | "]" | "}"),
-            Some(TokenKind::Line) | None => true,
-            Some(TokenKind::Name) => {
+            Some(CodeTokenKind::Sign) => !matches!(self.text(last), ")" | "]" | "}"),
+            Some(CodeTokenKind::Line) | None => true,
+            Some(CodeTokenKind::Name) => {
                 matches!(self.text(last), "return" | "in" | "of" | "and" | "or")
             }
-            Some(TokenKind::Number | TokenKind::Text(_) | TokenKind::Other) => false,
+            Some(CodeTokenKind::Number | CodeTokenKind::Text(_) | CodeTokenKind::Other) => false,
         }
     }
 
@@ -371,7 +371,7 @@ impl ExpressionTokens<'_> {
                 (CodeLanguage::Python | CodeLanguage::JavaScript, '"' | '\'')
             );
         let Some(len) = text_length(rest, &close, one_line) else {
-            return self.push(TokenKind::Other, start, at - start + quote.len_utf8());
+            return self.push(CodeTokenKind::Other, start, at - start + quote.len_utf8());
         };
         let values = match (self.language, quote) {
             (CodeLanguage::Python, _) if prefix.contains('f') => TextValues::Braces,
@@ -382,7 +382,7 @@ impl ExpressionTokens<'_> {
         };
         let is_command = quote == '`' && self.language != CodeLanguage::JavaScript;
         let form = TextForm { open: at - start + close.len(), close: close.len(), is_raw, values };
-        let kind = if is_command { TokenKind::Other } else { TokenKind::Text(form) };
+        let kind = if is_command { CodeTokenKind::Other } else { CodeTokenKind::Text(form) };
         self.push(kind, start, at - start + len)
     }
 }
@@ -427,7 +427,7 @@ impl<'c> ExpressionTokens<'c> {
     /// Returns the parts of the text that a token is.
     pub(super) fn text_parts(&self, index: usize) -> Vec<TextPart<'c>> {
         let Some(token) = self.tokens.get(index) else { return Vec::new() };
-        let TokenKind::Text(form) = token.kind else { return Vec::new() };
+        let CodeTokenKind::Text(form) = token.kind else { return Vec::new() };
         let inner = self.code.get(token.at + form.open..token.end - form.close).unwrap_or_default();
         let mut parts = Vec::new();
         let (mut known, mut rest) = (String::new(), inner);

@@ -11,6 +11,7 @@ mod code_flow;
 mod code_functions;
 mod code_parts;
 mod code_paths;
+mod code_scopes;
 mod code_text;
 mod code_tokens;
 mod code_values;
