@@ -106,6 +106,24 @@ fn a_project_without_a_pack_gets_one_that_is_trusted() {
 }
 
 #[test]
+fn a_rule_of_the_project_is_switched_off_and_on_again() {
+    let world = machine();
+    done(&world, "init");
+    let file = format!("{PROJECT}/guards.yaml");
+    let before = text(&world, &file).unwrap();
+    let for_user = run(&world, "rule off production_deploy");
+    assert_eq!(for_user.code, 2);
+    assert!(for_user.err.contains("policyd rule off production_deploy --project"), "{for_user:?}");
+    done(&world, "rule off production_deploy --project --reason trial");
+    assert!(text(&world, &file).unwrap().contains("enabled: false  # trial\n"));
+    let changed = done(&world, "rule list --changed");
+    assert!(changed.contains("production_deploy") && changed.contains("trial"), "{changed}");
+    done(&world, "rule on production_deploy --project");
+    assert_eq!(text(&world, &file).unwrap(), before);
+    assert_eq!(done(&world, "rule list --changed"), "no changed rules\n");
+}
+
+#[test]
 fn what_cannot_be_changed_is_refused_with_the_fix() {
     let world = machine();
     let unknown = run(&world, "rule off rm_recursiv");

@@ -147,7 +147,16 @@ pub fn plan(
     let before = policy_of(&target.found)?;
     let builtin = super::builtin_policy();
     let policies: Vec<&Policy> = std::iter::once(&before).chain(&builtin).collect();
-    let rules = rules(request.names, &policies)?;
+    let rules = match rules(request.names, &policies, &target) {
+        Err(RuleChangeError::Unknown { name, .. }) if is_of_project(world, project, &name) => {
+            let help = format!(
+                "it is a rule of the pack of this project: `policyd rule {} {name} --project`",
+                request.switch.name()
+            );
+            return Err(RuleChangeError::Unknown { name, help });
+        }
+        found => found?,
+    };
     let of_organization = organization_policy(world);
     let is_fixed =
         |it: &&String| of_organization.as_ref().is_some_and(|all| all.rule_id(it).is_some());
@@ -228,13 +237,17 @@ impl OverrideTarget {
         files.iter().find(|(name, _)| name == file).map_or("", |(_, source)| source.text.as_str())
     }
 
+    /// Returns whether a file of the pack has an entry of this rule.
+    fn contains(&self, rule: &str) -> bool {
+        let mut files = self.pack().map(|it| it.files.as_slice()).unwrap_or_default().iter();
+        files.any(|(file, source)| is_rules(file) && RuleEntry::is_in(source, &[rule]))
+    }
+
     /// Returns the file that contains the entry of a rule, or that a new entry belongs to.
     fn file_of(&self, names: &[&str], is_check: bool) -> String {
         let files = self.pack().map(|it| it.files.as_slice()).unwrap_or_default();
-        let mut with_entry = files.iter().filter(|(file, source)| {
-            let is_rules = file != "checkers.yaml" && file != "exemptions.yaml";
-            is_rules && RuleEntry::is_in(source, names)
-        });
+        let mut with_entry =
+            files.iter().filter(|(file, source)| is_rules(file) && RuleEntry::is_in(source, names));
         let usual = if is_check { CHECKS } else { GUARDS };
         with_entry.next().map_or(usual, |(file, _)| file.as_str()).to_owned()
     }
@@ -278,19 +291,36 @@ impl OverrideTarget {
     }
 }
 
+/// Whether the entries of a file with ids are rules.
+fn is_rules(file: &str) -> bool {
+    file == CHECKS || policyd_policy::layers::GUARD_FILES.contains(&file)
+}
+
+/// Whether the pack of the project has an entry of this rule.
+fn is_of_project(world: &dyn World, project: &Project, rule: &str) -> bool {
+    OverrideTarget::find(world, project, OverrideOwner::Project).is_ok_and(|it| it.contains(rule))
+}
+
 /// Returns the entry that a request needs in a file.
 fn entry<'a>(rule: &'a str, request: RuleRequest<'a>, keys: EntryKeys) -> RuleEntry<'a> {
     RuleEntry { id: rule, switch: request.switch, reason: request.reason, keys }
 }
 
 /// Returns the ids of rules that ids and names of guard sets mean.
-fn rules(names: &[String], policies: &[&Policy]) -> Result<Vec<String>, RuleChangeError> {
+fn rules(
+    names: &[String],
+    policies: &[&Policy],
+    target: &OverrideTarget,
+) -> Result<Vec<String>, RuleChangeError> {
     let mut found: Vec<String> = Vec::new();
     for name in names {
         let id = policies.iter().find_map(|it| it.rule_id(name));
         let of_set = policies.iter().flat_map(|it| it.guards.rules.iter());
         let of_set = of_set.filter(|it| it.set == *name).map(|it| it.id.clone());
-        let ids: Vec<String> = id.map(str::to_owned).into_iter().chain(of_set).collect();
+        // A policy does not contain rules that are off.
+        let own = || Some(name.clone()).filter(|it| target.contains(it));
+        let id = id.map(str::to_owned).or_else(own);
+        let ids: Vec<String> = id.into_iter().chain(of_set).collect();
         if ids.is_empty() {
             return Err(unknown(name, policies));
         }
@@ -331,9 +361,7 @@ pub fn overrides(world: &dyn World, project: &Project) -> Vec<OverriddenRule> {
             continue;
         };
         let Some(files) = pack.own_files() else { continue };
-        let rules = files.files.iter().filter(|(file, _)| {
-            file.as_str() == CHECKS || policyd_policy::layers::GUARD_FILES.contains(&file.as_str())
-        });
+        let rules = files.files.iter().filter(|(file, _)| is_rules(file));
         rules.for_each(|(_, source)| found.extend(RuleEntry::overrides_in(source, owner)));
     }
     found

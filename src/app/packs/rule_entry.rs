@@ -41,8 +41,9 @@ impl RuleEntry<'_> {
     pub(super) fn overrides_in(source: &Arc<Source>, owner: OverrideOwner) -> Vec<OverriddenRule> {
         let root = yaml::parse(source).0;
         let items = root.as_ref().and_then(Node::items).unwrap_or_default();
-        let overrides =
-            items.iter().filter(|it| it.get("override").and_then(Node::bool) == Some(true));
+        let is_off = |it: &Node| it.get("enabled").and_then(Node::bool) == Some(false);
+        let is_override = |it: &Node| it.get("override").and_then(Node::bool) == Some(true);
+        let overrides = items.iter().filter(|it| is_override(it) || is_off(it));
         let row = |it: &Node| {
             let text = |key: &str| it.get(key).and_then(Node::text).unwrap_or_default();
             let has_other = it
@@ -58,8 +59,11 @@ impl RuleEntry<'_> {
                 _ => "on",
             };
             let place = it.get("id").unwrap_or(it).span.place();
-            let (id, reason) = (text("id").to_owned(), text("reason").trim().to_owned());
-            OverriddenRule { id, state, reason, place, owner }
+            let reason = match it.get("enabled").filter(|_| !is_override(it)) {
+                Some(enabled) => comment_after(&source.text, enabled).to_owned(),
+                None => text("reason").trim().to_owned(),
+            };
+            OverriddenRule { id: text("id").to_owned(), state, reason, place, owner }
         };
         overrides.map(row).collect()
     }
@@ -141,15 +145,25 @@ impl RuleEntry<'_> {
         let NodeKind::Map(entries) = &entry.kind else { return None };
         let (id, id_value) = entries.first()?;
         let is_flow = entry.span.text().starts_with('{');
+        // An own rule has no key for the reason.
+        let comment = self.reason.map_or_else(String::new, |it| {
+            format!("  # {}", it.split_whitespace().collect::<Vec<_>>().join(" "))
+        });
         for (key, value) in self.values() {
             let usual = if key == "enabled" { "true" } else { "enforce" };
             match (entry.get(key), value) {
+                (Some(_), None) if key == "mode" && self.switch == RuleSwitch::Off => {}
+                (Some(old), None) if !is_flow => {
+                    let start = text.get(..old.span.start)?.rfind('\n')?;
+                    edits.push((start, line_end(text, old.span.end), String::new()));
+                }
+                (Some(old), Some(value)) if !is_flow => {
+                    let end = line_end(text, old.span.end);
+                    edits.push((old.span.start, end, format!("{value}{comment}")));
+                }
                 (Some(old), value) => {
-                    let is_kept = key == "mode" && self.switch == RuleSwitch::Off;
-                    if !is_kept {
-                        let new = value.unwrap_or(usual).to_owned();
-                        edits.push((old.span.start, old.span.end, new));
-                    }
+                    let new = value.unwrap_or(usual).to_owned();
+                    edits.push((old.span.start, old.span.end, new));
                 }
                 (None, None) => {}
                 (None, Some(value)) if is_flow => {
@@ -159,7 +173,7 @@ impl RuleEntry<'_> {
                 (None, Some(value)) => {
                     let at = line_end(text, id_value.span.end);
                     let indent = " ".repeat(id.span.line_column().1.saturating_sub(1));
-                    edits.push((at, at, format!("\n{indent}{key}: {value}")));
+                    edits.push((at, at, format!("\n{indent}{key}: {value}{comment}")));
                 }
             }
         }
@@ -170,6 +184,12 @@ impl RuleEntry<'_> {
         }
         Some(text)
     }
+}
+
+/// Returns the comment behind a value on its line.
+fn comment_after<'t>(text: &'t str, value: &Node) -> &'t str {
+    let rest = text.get(value.span.end..line_end(text, value.span.end)).unwrap_or_default();
+    rest.trim().strip_prefix('#').unwrap_or_default().trim()
 }
 
 /// Returns the entry with one of these ids.
@@ -232,13 +252,19 @@ mod tests {
         for (switch, after) in [
             (
                 RuleSwitch::Off,
-                "- id: x  # ours\n  enabled: false\n  commands: [x]\n  mode: warn\n- id: y\n",
+                "- id: x  # ours\n  enabled: false  # why: a \"b\"\n  commands: [x]\n  mode: warn\n- id: y\n",
             ),
-            (RuleSwitch::Observe, "- id: x  # ours\n  commands: [x]\n  mode: shadow\n- id: y\n"),
-            (RuleSwitch::On, "- id: x  # ours\n  commands: [x]\n  mode: enforce\n- id: y\n"),
+            (
+                RuleSwitch::Observe,
+                "- id: x  # ours\n  commands: [x]\n  mode: shadow  # why: a \"b\"\n- id: y\n",
+            ),
+            (RuleSwitch::On, "- id: x  # ours\n  commands: [x]\n- id: y\n"),
         ] {
             assert_eq!(put(own, switch, EntryKeys::Fewest).as_deref(), Some(after), "{switch:?}");
         }
+        let off = put(own, RuleSwitch::Off, EntryKeys::Fewest).unwrap();
+        let on = put(&off, RuleSwitch::On, EntryKeys::Fewest).unwrap();
+        assert_eq!(on, "- id: x  # ours\n  commands: [x]\n- id: y\n");
         let flow = "- {id: x, override: true, enabled: false, decision: ask, reason: r}\n";
         assert_eq!(
             put(flow, RuleSwitch::Warn, EntryKeys::Fewest).as_deref(),
