@@ -14,6 +14,7 @@ use policyd_evaluation::call_code;
 use policyd_evaluation::combine::Decision;
 use policyd_evaluation::guards::GuardVerdict;
 use policyd_evaluation::message::in_one_line;
+use policyd_facts::call_subject::subject;
 use policyd_facts::event::{Event, EventKind};
 use policyd_harness::Harness;
 use policyd_hook::Caller;
@@ -50,30 +51,36 @@ impl CallQuestion<'_> {
     #[must_use]
     pub fn answer(&self, world: &dyn World) -> CheckedCall {
         let overlay = OverlayWorld::new(world);
-        let caller = Caller::at(self.client, EventKind::PreToolUse.name());
         let tool = self.client.tool(self.tool).to_owned();
-        let event = Event {
+        let event = |kind: EventKind| Event {
             folder: Some(self.directory.map_or_else(|| world.working_folder(), Path::to_path_buf)),
             tool_name: Some(tool.clone()),
             tool_input: self.input.clone(),
-            ..Event::of(EventKind::PreToolUse, SessionId::sanitize(SESSION))
+            ..Event::of(kind, SessionId::sanitize(SESSION))
         };
-        let request = Request {
-            event,
-            caller,
+        let configurations = Rc::new(Configurations::load(world));
+        let request = |kind: EventKind| Request {
+            event: event(kind),
+            caller: Caller::at(self.client, kind.name()),
             supervision: Supervision::None,
             now: world.now(),
             policies: self.policies,
             detail: Detail::Findings,
             dry_run: true,
             line: String::new(),
-            configurations: Rc::new(Configurations::load(world)),
+            configurations: Rc::clone(&configurations),
             watch: None,
         };
-        let report = gate::evaluate(&overlay, &request, packs::load);
-        let layers = self.layers(&overlay, &request);
-        let call = self.subject();
-        read_report(caller, report, &layers, CheckedCall { call, tool, ..CheckedCall::default() })
+        let before = request(EventKind::PreToolUse);
+        let report = gate::evaluate(&overlay, &before, packs::load);
+        let layers = self.layers(&overlay, &before);
+        let (call, tool) = (self.subject(), tool.clone());
+        let answer = CheckedCall { call, tool, ..CheckedCall::default() };
+        let mut answer = read_report(before.caller, report, &layers, answer);
+        if answer.decision == Decision::None {
+            answer.approved = approved(&overlay, &request(EventKind::PermissionRequest));
+        }
+        answer
     }
 
     /// Returns whose packs are used.
@@ -84,16 +91,18 @@ impl CallQuestion<'_> {
 
     /// Returns the call in one line.
     fn subject(&self) -> String {
-        let command = self.input.get("command").and_then(Value::as_str);
-        let path = ["file_path", "notebook_path", "path", "url", "pattern"];
-        let path = path.iter().find_map(|key| self.input.get(*key)?.as_str());
-        let text = match (command, path) {
-            (Some(command), _) => command.to_owned(),
-            (None, Some(path)) => format!("{} {path}", self.tool),
-            (None, None) => format!("{} {}", self.tool, self.input),
-        };
+        let subject = subject(self.tool, self.input);
+        let text = if subject == self.tool { format!("{subject} {}", self.input) } else { subject };
         mask(&in_one_line(&text)).0.into_owned()
     }
+}
+
+/// Returns the rules that answer the permission prompt of a call with yes. Empty if policyd leaves it to the user.
+fn approved(world: &dyn World, request: &Request<'_>) -> Vec<String> {
+    let report = gate::evaluate(world, request, packs::load);
+    let guarded = report.around.guarded.filter(|_| report.answer.decision == Decision::Allow);
+    let rules = guarded.into_iter().flat_map(|it| it.verdicts);
+    rules.filter(|it| it.in_force() == Some(GuardAction::Allow)).map(|it| it.id).collect()
 }
 
 /// Completes the answer by a report: the rules, and the texts as the client shows them.

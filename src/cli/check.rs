@@ -6,9 +6,12 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value, json};
 
-use super::{CheckArguments, Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, EXIT_USAGE, ListFormat};
+use super::{
+    CheckArguments, Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, EXIT_USAGE, ListFormat, pack,
+};
 use policyd_app::call_check::CallQuestion;
-use policyd_app::gate;
+use policyd_app::workspace::project;
+use policyd_app::{gate, packs};
 use policyd_base::limits::STDIN_BYTES_MAX;
 use policyd_harness::{Harness, claude_code};
 use policyd_report::checked_call;
@@ -98,6 +101,14 @@ fn answer(
     arguments: &CheckArguments,
     questions: &Questions,
 ) -> u8 {
+    if !is_pack_usable(
+        world,
+        console,
+        questions.directory.as_deref(),
+        arguments.policies.as_deref(),
+    ) {
+        return EXIT_BROKEN;
+    }
     let question = |input| CallQuestion {
         client: questions.client,
         tool: &questions.tool,
@@ -116,6 +127,21 @@ fn answer(
     };
     console.print(&text);
     if answers.iter().any(checked_call::CheckedCall::is_blocked) { EXIT_FOUND } else { EXIT_OK }
+}
+
+/// Reports a pack that hooks do not use. Returns whether the answers are about the pack that was named, if one was.
+fn is_pack_usable(
+    world: &dyn World,
+    console: &mut Console<'_>,
+    directory: Option<&Path>,
+    named: Option<&Path>,
+) -> bool {
+    let project = directory.map_or_else(|| project::find(world, None), |it| project::at(world, it));
+    if named.is_none() {
+        return pack::or_builtin_policy(world, console, &project).is_some();
+    }
+    let found = packs::find(world, &project, named);
+    pack::require_reviewed(world, console, &found).is_some()
 }
 
 fn questions(

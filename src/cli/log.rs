@@ -338,6 +338,10 @@ fn of_guards(entry: &Entry) -> (String, Vec<String>) {
     let (first, rest): (Vec<_>, Vec<_>) = entry.guards.iter().partition(decided);
     let about = entry.tool.as_ref().filter(|it| !it.is_empty()).unwrap_or(&entry.event);
     let word = if decision == "none" { "no decision" } else { decision };
+    // What the call was about helps where the message does not repeat it.
+    let call = entry.read_call().map(|it| in_one_line(&subject(about, &it.input)));
+    let call = call.filter(|it| it.starts_with(about.as_str()) && it.len() > about.len());
+    let about = call.as_ref().map_or(about.as_str(), String::as_str);
     (format!("{word} {about}"), first.into_iter().chain(rest).map(message).collect())
 }
 

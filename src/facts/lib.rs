@@ -10,6 +10,7 @@
 //! assert!(stop.is_stop() && !stop.is_before_call());
 //! ```
 
+pub mod call_subject;
 pub mod command;
 pub mod compiled;
 pub mod complete;

@@ -7,6 +7,7 @@ use super::output::Report;
 use policyd_evaluation::call_code;
 use policyd_evaluation::guards::GuardsOutcome;
 use policyd_evaluation::message::{cut, in_one_line};
+use policyd_facts::call_subject::subject;
 use policyd_record::mask::mask;
 use policyd_store::allowance::BlockedEvent;
 use policyd_store::user_choices::UserChoiceStore;
@@ -37,10 +38,11 @@ pub(super) fn granted(
 /// How the user can allow a call or an event that guards block.
 pub(super) fn hint_for_guards(context: &GateContext<'_>, guarded: &GuardsOutcome) -> String {
     let event = &context.request.event;
-    let command = event.tool_input.get("command").and_then(serde_json::Value::as_str);
-    let tool = event.tool_name.as_deref();
-    let what = command.or(tool).unwrap_or_else(|| event.kind.name());
-    let what = cut(&in_one_line(&mask(what).0), CALL_CHARS_MAX);
+    let what = match &event.tool_name {
+        Some(tool) => subject(tool, &event.tool_input),
+        None => event.kind.name().to_owned(),
+    };
+    let what = cut(&in_one_line(&mask(&what).0), CALL_CHARS_MAX);
     let rules = guarded.decided_by();
     let code = guarded.digest.as_deref().map(call_code::code);
     let way = match (code, rules.as_slice()) {

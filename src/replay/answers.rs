@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::calls::{RecordedCall, calls, subject};
+use super::calls::{RecordedCall, calls};
 use policyd_facts::Facts;
+use policyd_facts::call_subject::subject;
 use policyd_facts::record::{self, EntryCall, RecordEntry};
 
 /// Answer of the user at a permission prompt.

@@ -28,12 +28,12 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use calls::RecordedCall;
-pub use calls::subject;
 use judge::{Judge, RecordedEvent};
 use observed::{ObservedDecision, ObservedEvent, Observer};
 use policyd_base::id::SessionId;
 use policyd_facts::Facts;
 use policyd_facts::call::CallEnvironment;
+pub use policyd_facts::call_subject::subject;
 use policyd_facts::event::{Event, EventKind};
 use policyd_facts::lines::LineChunk;
 use policyd_facts::record::{Record, RecordEntry};
@@ -327,6 +327,7 @@ impl<'a> TranscriptContext<'a> {
             session: session.to_string(),
             subject: String::new(),
             details,
+            interrupts: false,
         });
     }
 
@@ -383,6 +384,7 @@ impl<'a> TranscriptContext<'a> {
                 &call.event.tool_input,
             ),
             details,
+            interrupts: false,
         });
     }
 

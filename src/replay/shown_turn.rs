@@ -5,7 +5,8 @@
 use policyd_facts::Facts;
 use policyd_facts::record::{self, RecordEntry};
 
-use super::calls::{RecordedCall, calls, subject};
+use super::calls::{RecordedCall, calls};
+use policyd_facts::call_subject::subject;
 
 /// Steps of a turn that are kept: the last ones before the place.
 const STEPS_MAX: usize = 30;

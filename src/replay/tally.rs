@@ -28,6 +28,8 @@ pub struct Example {
     pub subject: String,
     /// Finding, in the rule's words.
     pub details: String,
+    /// Whether the rule would block there, or ask.
+    pub interrupts: bool,
 }
 
 /// Number of occurrences, with the first examples.
@@ -116,6 +118,9 @@ impl RuleTally {
         examples_max: usize,
         example: impl FnOnce() -> Example,
     ) {
+        let interrupts =
+            matches!(verdict.verb, GuardAction::Block | GuardAction::Halt | GuardAction::Ask);
+        let example = || Example { interrupts, ..example() };
         match &verdict.unknown {
             None => self.fired.add(examples_max, example),
             Some(_) => self.unknown.add(examples_max, example),
@@ -134,6 +139,8 @@ impl RuleTally {
         examples_max: usize,
         example: impl FnOnce() -> Example,
     ) {
+        let interrupts = verdict.enforced == Consequence::Blocks;
+        let example = || Example { interrupts, ..example() };
         match verdict.status {
             CheckStatus::Satisfied => self.silent = self.silent.saturating_add(1),
             CheckStatus::Skipped(_) => self.skipped = self.skipped.saturating_add(1),

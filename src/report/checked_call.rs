@@ -46,6 +46,8 @@ pub struct CheckedCall {
     pub decision: Decision,
     /// The rules that fired, the strongest first.
     pub rules: Vec<RuleAnswer>,
+    /// Rules that answer a permission prompt of the client about the call with yes.
+    pub approved: Vec<String>,
     /// What the call does to files and variables, as far as known.
     pub effects: Vec<String>,
     /// Number of evaluated guards.
@@ -99,6 +101,10 @@ impl CheckedCall {
             (Decision::None, Some(would), _) => {
                 format!("{rules}; policyd only observes. Enforced, it would {would} this call")
             }
+            (Decision::None, None, true) if !self.approved.is_empty() => format!(
+                "{rules}, none stops it; if the client asks for permission, policyd approves: {}",
+                self.approved.join(", ")
+            ),
             (Decision::None, None, true) => {
                 format!("{rules}, none fired; the client decides as without policyd")
             }
@@ -125,6 +131,7 @@ impl CheckedCall {
             "decision": self.decision.as_str(),
             "would": self.would(),
             "rules": self.rules.iter().map(rule).collect::<Vec<_>>(),
+            "approved": self.approved,
             "effects": self.effects,
             "evaluated": self.evaluated,
             "not_evaluated": self.not_evaluated,

@@ -9,6 +9,7 @@ use policyd_evaluation::StopOutcome;
 use policyd_evaluation::guards::{GuardVerdict, GuardsOutcome};
 use policyd_evaluation::message::{in_one_line, indented};
 use policyd_evaluation::verdict::{CheckStatus, CheckVerdict};
+use policyd_facts::call_subject::subject;
 use policyd_record::decision_log::{Entry, LoggedCondition, LoggedGuard, LoggedVerdict};
 use policyd_record::drawing;
 use policyd_record::mask::MARK;
@@ -270,7 +271,10 @@ impl Explanation {
         }
         if let (false, Some(tool), Some(pack)) = (entry.guards.is_empty(), &entry.tool, &entry.pack)
         {
-            line(text, &format!("tool {tool}, {}", self.pack(pack)));
+            let call = entry.read_call().map(|it| in_one_line(&subject(tool, &it.input)));
+            let call =
+                call.filter(|it| it != tool).map_or_else(String::new, |it| format!(" `{it}`"));
+            line(text, &format!("tool {tool}{call}, {}", self.pack(pack)));
         }
         if entry.observed {
             line(text, "policyd observed: the rules below were logged and had no effect");

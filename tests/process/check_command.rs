@@ -184,3 +184,29 @@ fn other_commands_lead_to_it() {
         assert!(!format!("{}{}", said.out, said.err).contains("policyd check"), "{other:?}");
     }
 }
+
+#[test]
+fn what_a_permission_prompt_would_get_is_shown() {
+    let world = machine();
+    let said = check(&world, &["cargo test"]).out;
+    assert!(said.contains("the client decides as without policyd"), "{said}");
+    world.put("/config/policyd/config.yaml", "approvals: work\n");
+    let said = check(&world, &["cargo test"]).out;
+    assert!(said.contains("policyd approves: run_tests"), "{said}");
+    let said = check(&world, &["git commit -m x"]);
+    assert!(!said.out.contains("problem"), "a call without a session has no transcript: {said:?}");
+}
+
+#[test]
+fn a_pack_that_hooks_do_not_use_is_reported() {
+    let world = machine();
+    world.put("/work/p/guards.yaml", "- {id: own, commands: [x], decision: aks, message: X.}\n");
+    let named = check(&world, &["x", "--policies", "/work/p"]);
+    assert_eq!(named.code, 3, "{named:?}");
+    assert!(named.err.contains("guards.yaml:1") && named.out.is_empty(), "{named:?}");
+    let absent = check(&world, &["x", "--policies", "/work/absent"]);
+    assert_eq!(absent.code, 3, "{absent:?}");
+    world.put("/work/.policyd/policies/guards.yaml", "- {id: own, commands: [x]}\n");
+    let untrusted = check(&world, &["x"]);
+    assert!(untrusted.code == 0 && untrusted.err.contains("is not trusted"), "{untrusted:?}");
+}

@@ -58,6 +58,8 @@ fn a_pause_is_told_everywhere_and_is_over_by_itself() {
     assert_eq!(stop.decision(), "approve");
     let notice = stop.json()["systemMessage"].as_str().unwrap().to_owned();
     assert!(notice.starts_with("policyd: paused until 2026-01-01T00:30"), "{notice}");
+    let status = called(&scene, "status").stdout;
+    assert!(status.contains("policyd is paused until 2026-01-01T00:30"), "{status}");
     assert!(notice.contains("(20m left): a demo"), "{notice}");
     let report = scene.report();
     assert!(report["no_opinion"].as_str().unwrap().starts_with("paused until"), "{report}");
