@@ -9,6 +9,7 @@ use crate::packs;
 use crate::sessions::recorded;
 use crate::tasks::incidents::{self, Incident};
 use crate::tasks::{StoreLocation, Stores};
+use crate::workspace::gate_status::{GateStatus, OffReason};
 use crate::workspace::project::{self, Project};
 use policyd_base::limits::COMMAND_LOCK_WAIT;
 use policyd_cores as cores;
@@ -207,6 +208,7 @@ fn of_project(world: &dyn World, project: &Project, source: ActivitySource<'_>) 
         ActivitySource::Logs { .. } | ActivitySource::Index(_) => None,
     };
     let overview = Overview { world, project, policy: &policy, words: &words, pack: &pack, known };
+    row.switches = overview.switches();
     let logs = recorded::log_paths(world, project, Some(overview.policy));
     match source {
         ActivitySource::Index(activity) => overview.add_activity(&mut row, activity.clone()),
@@ -276,6 +278,16 @@ impl Overview<'_> {
         let Some(usage) = usage else { return };
         row.context_percent = usage.percent;
         row.session_cost_usd = (usage.cost_nano > 0).then(|| usd(usage.cost_nano));
+    }
+
+    /// Returns why policyd is off or paused in the project.
+    fn switches(&self) -> Vec<String> {
+        let now = self.world.now();
+        let status = GateStatus::read(self.world, self.project, None, now);
+        let is_disabled = !self.policy.settings.enabled && status.pins.allow_disable;
+        let off = status.off.or_else(|| is_disabled.then_some(OffReason::Manifest));
+        let off = off.map(|it| it.text(now));
+        off.into_iter().chain(status.pauses.iter().map(|it| it.text(now))).collect()
     }
 
     fn add_run(&self, row: &mut ProjectRow) {

@@ -77,26 +77,9 @@ const fn color(kind: WaitingKind) -> TextColor {
 
 fn answer(world: &dyn World, console: &mut Console<'_>, arguments: &AnswerArguments) -> u8 {
     let items = inbox::items(world);
-    let found: Vec<&InboxItem> =
-        items.iter().filter(|it| it.item.id.starts_with(&arguments.id)).collect();
-    let exact = items.iter().find(|it| it.item.id == arguments.id);
-    let inbox_item = match (exact, found.as_slice()) {
-        (Some(item), _) => item,
-        (None, [item]) => *item,
-        (None, []) => {
-            let text = format!("nothing waits with the id `{}`", arguments.id);
-            console.eprint(&format!("{text}\nhelp: `policyd inbox` lists what waits"));
-            return EXIT_USAGE;
-        }
-        (None, [_, ..]) => {
-            let ids: Vec<&str> = found.iter().map(|it| it.item.id.as_str()).collect();
-            console.eprint(&format!(
-                "ambiguous id `{}`\nhelp: one of {}",
-                arguments.id,
-                ids.join(", ")
-            ));
-            return EXIT_USAGE;
-        }
+    let inbox_item = match find(&items, console, &arguments.id) {
+        Ok(found) => found,
+        Err(code) => return code,
     };
     let InboxItem { project: directory, item } = inbox_item;
     let approved = arguments.answer.is_yes();
@@ -131,23 +114,55 @@ fn answer(world: &dyn World, console: &mut Console<'_>, arguments: &AnswerArgume
             let line = if text.is_empty() { line } else { format!("{line}: {text}") };
             pause::log(world, &at, SwitchKind::Answer, None, line, &actor);
             console.print(&format!("recorded: {verb} {} {}\n", item.kind.name(), item.id));
-            for it in &item.related {
-                match (it.kind, approved) {
-                    (WaitingKind::Run, true) => console.print(&format!(
-                        "continue its run {} in {}: policyd run --resume\n",
-                        it.id,
-                        directory.display()
-                    )),
-                    (WaitingKind::Breaker, true) => {
-                        console.print(&format!("reset breaker {}\n", it.id));
-                    }
-                    _ => {}
-                }
-            }
+            print_related(console, inbox_item, approved);
             if let Some(why) = queued {
                 console.eprint(&format!("the shared store does not have the answer yet: {why}"));
             }
             EXIT_OK
+        }
+    }
+}
+
+/// Returns the item with an id, or with an id that begins so.
+fn find<'i>(
+    items: &'i [InboxItem],
+    console: &mut Console<'_>,
+    id: &str,
+) -> Result<&'i InboxItem, u8> {
+    let found: Vec<&InboxItem> = items.iter().filter(|it| it.item.id.starts_with(id)).collect();
+    let exact = items.iter().find(|it| it.item.id == id);
+    match (exact, found.as_slice()) {
+        (Some(item), _) => Ok(item),
+        (None, [item]) => Ok(item),
+        (None, []) => {
+            console.eprint(&format!(
+                "nothing waits with the id `{id}`\nhelp: `policyd inbox` lists what waits"
+            ));
+            Err(EXIT_USAGE)
+        }
+        (None, [_, ..]) => {
+            let ids: Vec<&str> = found.iter().map(|it| it.item.id.as_str()).collect();
+            console.eprint(&format!("ambiguous id `{id}`\nhelp: one of {}", ids.join(", ")));
+            Err(EXIT_USAGE)
+        }
+    }
+}
+
+/// Prints what else a yes did, and what is left to do.
+fn print_related(console: &mut Console<'_>, answered: &InboxItem, approved: bool) {
+    for it in answered.item.related.iter().filter(|_| approved) {
+        match it.kind {
+            WaitingKind::Run => console.print(&format!(
+                "continue its run {} in {}: policyd run --resume\n",
+                it.id,
+                answered.project.display()
+            )),
+            WaitingKind::Breaker => console.print(&format!("reset breaker {}\n", it.id)),
+            WaitingKind::Question
+            | WaitingKind::Signal
+            | WaitingKind::RemoteSignal
+            | WaitingKind::Call
+            | WaitingKind::DeadLetter => {}
         }
     }
 }

@@ -26,13 +26,10 @@ use policyd_world::World;
 use policyd_yaml::suggest;
 use policyd_yaml::time::Timestamp;
 
-/// Period that is replayed if neither a path nor `--since` is given.
-const SINCE_DEFAULT: &str = "7d";
-
 /// Replays and reports.
 pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &ReplayArguments) -> u8 {
     let is_search = arguments.paths.is_empty();
-    let since = arguments.since.as_deref().or(is_search.then_some(SINCE_DEFAULT));
+    let since = arguments.since.as_deref().or(is_search.then_some(replay_overview::SINCE_DEFAULT));
     let Some(oldest) = log::oldest(world, since) else {
         console.eprint(log::SINCE_HELP);
         return EXIT_USAGE;

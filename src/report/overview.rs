@@ -97,6 +97,9 @@ pub struct ProjectRow {
     /// Whether a stored document cannot be read, so that more can wait than the row tells.
     #[serde(skip)]
     pub is_unread: bool,
+    /// Why policyd is off or paused there, each with how to end it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub switches: Vec<String>,
     /// The last supervised run.
     pub run: Option<RunRow>,
     /// The last stop.
@@ -230,6 +233,7 @@ impl ProjectRow {
     pub fn details(&self) -> Vec<(TextColor, String)> {
         let mut details = Vec::new();
         let mut add = |color, text: String| details.push((color, text));
+        self.switches.iter().for_each(|it| add(TextColor::Yellow, format!("policyd is {it}")));
         for it in self.questions() {
             add(TextColor::Red, format!("{}: {}", it.kind.name(), it.text));
         }
@@ -565,10 +569,12 @@ fn totals(rows: &[ProjectRow], since: Duration) -> String {
         all => format!(" Permission prompts: {approved} of {all} answered by policyd."),
     };
     format!(
-        "{}; waiting for you: {waiting}. Blocked within {}: {stops} stops + {calls} tool calls; released: \
-         {released} stops.{prompts}",
+        "{}; waiting for you: {waiting}. Blocked or asked about within {}: {} + {}; released: {}.{prompts}",
         counted(rows.len(), "project"),
         duration_text(since),
+        counted(stops, "stop"),
+        counted(calls, "tool call"),
+        counted(released, "stop"),
     )
 }
 
@@ -649,7 +655,7 @@ mod tests {
             2 dead letters, 1 for a human
             run ended: the reason
 
-        1 project; waiting for you: 1. Blocked within 1d: 3 stops + 4 tool calls; released: 0 stops.
+        1 project; waiting for you: 1. Blocked or asked about within 1d: 3 stops + 4 tool calls; released: 0 stops.
         ");
     }
 }

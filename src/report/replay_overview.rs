@@ -15,6 +15,9 @@ use policyd_replay::shown_turn::{RecordedTurn, TurnStep};
 use policyd_replay::tally::{Example, RuleTally, Tally};
 use unicode_width::UnicodeWidthStr as _;
 
+/// Period that is replayed if neither a path nor `--since` is given.
+pub const SINCE_DEFAULT: &str = "7d";
+
 /// Number of rules in the summary, and of different examples of a rule.
 const RULES_MAX: usize = 10;
 const GROUPS_MAX: usize = 3;
@@ -59,8 +62,7 @@ struct RuleCount<'t> {
 /// Part of a rule in all events that have its effect.
 struct Share {
     percent: u64,
-    /// What has the effect.
-    events: &'static str,
+    all: EventCount,
 }
 
 /// Number of the events that have an effect, and what they are.
@@ -109,7 +111,7 @@ impl<'t> RuleCount<'t> {
         };
         let share = all.and_then(|all| {
             let percent = times.saturating_mul(100).checked_div(all.times)?;
-            Some(Share { percent, events: all.events })
+            Some(Share { percent, all })
         });
         Self { rule, effect, times, share }
     }
@@ -122,7 +124,9 @@ impl<'t> RuleCount<'t> {
     /// Returns the examples, those with the same text once, the most frequent first.
     fn groups(&self) -> Vec<ExampleGroup<'t>> {
         let mut groups: Vec<ExampleGroup<'t>> = Vec::new();
-        for example in self.rule.fired.examples.iter().chain(&self.rule.unknown.examples) {
+        let examples = self.rule.fired.examples.iter().chain(&self.rule.unknown.examples);
+        // A check that blocks one stop can only warn at another.
+        for example in examples.filter(|it| it.interrupts || !self.interrupts()) {
             let text = shown(example);
             match groups.iter_mut().find(|it| it.text == text) {
                 Some(known) => known.times = known.times.saturating_add(1),
@@ -155,8 +159,8 @@ fn released(tally: &Tally) -> u64 {
 /// Returns the most frequent rules: first those that block or ask, then the others.
 fn most_frequent(tally: &Tally) -> Vec<RuleCount<'_>> {
     let stops = tally.blocks.times.saturating_add(released(tally));
-    let stops = EventCount { times: stops, events: "blocked stops" };
-    let calls = EventCount { times: tally.stopped.times, events: "blocked calls" };
+    let stops = EventCount { times: stops, events: "stops" };
+    let calls = EventCount { times: tally.stopped.times, events: "calls" };
     let asked = EventCount { times: tally.asked.times, events: "questions" };
     let guards = tally.guards.iter().map(|it| RuleCount::new(it, calls, asked));
     let rules = guards.chain(tally.rules.iter().map(|it| RuleCount::new(it, stops, asked)));
@@ -207,13 +211,14 @@ pub fn to_text(tally: &Tally, scope: OverviewScope<'_>, screen: Screen) -> Strin
     let clients: Vec<&str> = clients.map(|it| it.client).collect();
     line(&mut text, &style.bold("What policyd would have done in your recorded sessions"));
     let period = format!(
-        "The last {}: {}, {}, {} of {}. Pack: `{}`. `--since 30d` changes the period.",
+        "The last {}: {}, {}, {} of {}. Pack: `{}`.{}",
         scope.since,
         counted(tally.sessions, "session"),
         counted(tally.stops, "stop"),
         counted(tally.tool_calls, "tool call"),
         clients.join(", "),
         scope.pack,
+        if scope.since == SINCE_DEFAULT { " `--since 30d` changes the period." } else { "" },
     );
     screen.paragraph(&mut text, "", &period);
     line(&mut text, "");
@@ -221,7 +226,8 @@ pub fn to_text(tally: &Tally, scope: OverviewScope<'_>, screen: Screen) -> Strin
     for (effect, count, what) in [
         ("would block", tally.stopped.times, "tool call"),
         ("would block", tally.blocks.times, "stop"),
-        ("would release", released(tally), "stop"),
+        // The same finding was blocked before, as often as the limit permits.
+        ("would release", released(tally), "repeated stop"),
         ("would ask about", tally.asked.times, "tool call"),
         ("would warn at", tally.warnings, "stop"),
     ] {
@@ -229,7 +235,7 @@ pub fn to_text(tally: &Tally, scope: OverviewScope<'_>, screen: Screen) -> Strin
         totals.row(vec![effect.into(), grouped(count, ',').into(), what.into()]);
     }
     text.push_str(&totals.render(screen));
-    frequent(&mut text, &most_frequent(tally), screen);
+    frequent(&mut text, &most_frequent(tally), scope, screen);
     let note = "A recording has no output of probes, such as the state of CI, and no preferences. \
                 Rules that need them are not counted.";
     line(&mut text, "");
@@ -239,22 +245,28 @@ pub fn to_text(tally: &Tally, scope: OverviewScope<'_>, screen: Screen) -> Strin
 }
 
 /// Adds the most frequent rules, each with its examples below.
-fn frequent(text: &mut String, rules: &[RuleCount<'_>], screen: Screen) {
+fn frequent(text: &mut String, rules: &[RuleCount<'_>], scope: OverviewScope<'_>, screen: Screen) {
     let style = screen.style();
     if rules.is_empty() {
         line(text, "\nNo rule fired.");
         return;
     }
     line(text, &format!("\n{}", style.bold("Most frequent rules")));
-    screen.paragraph(text, "  ", "`policyd replay --show N` prints the turn of an example.");
+    let since = match scope.since {
+        SINCE_DEFAULT => String::new(),
+        since => format!(" --since {since}"),
+    };
+    let hint = format!("`policyd replay{since} --show N` prints the turn of an example.");
+    screen.paragraph(text, "  ", &hint);
     let width = rules.iter().map(|it| grouped(it.times, ',').len()).max().unwrap_or(0);
     let mut number: usize = 0;
     for it in rules {
         let times = format!("{:>width$}x", grouped(it.times, ','));
         let effect = style.paint(it.color(), &format!("{:5}", it.effect));
-        let share = it.share.as_ref();
-        let share =
-            share.map_or_else(String::new, |it| format!(" ({}% of {})", it.percent, it.events));
+        let share = it.share.as_ref().map_or_else(String::new, |it| {
+            let EventCount { times, events } = it.all;
+            format!(" ({}% of {} {events})", it.percent, grouped(times, ','))
+        });
         line(text, &format!("  {times}  {effect}  {}{share}", style.bold(&it.rule.id)));
         for group in it.groups() {
             number = number.saturating_add(1);
