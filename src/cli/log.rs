@@ -248,7 +248,8 @@ fn row(entry: &Entry) -> Vec<TextCell> {
         _ if entry.left_prompt() => of_prompt(entry),
         _ => of_stop(entry),
     };
-    let findings = findings.into_iter().chain(entry.problems.iter().cloned());
+    let by = entry.by.iter().map(|it| format!("by {it}"));
+    let findings = findings.into_iter().chain(entry.problems.iter().cloned()).chain(by);
     let findings = in_one_line(&findings.collect::<Vec<_>>().join("; "));
     let session: String = entry.session_id.chars().take(8).collect();
     let what = TextCell::new(what.as_str(), color(&what));
