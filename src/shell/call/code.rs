@@ -1,26 +1,21 @@
 //! Code of other languages on the command line: `python -c "os.system('…')"`.
 //!
-//! Contains: the code that an interpreter receives, and the programs that the calls in it start or are like.
-//! Does not contain: a parser of any language (a heuristic finds the calls), the values of arguments (`code_arguments`,
-//! `code_paths`), PowerShell (`powershell`).
+//! Contains: the code that an interpreter receives, and the programs that the calls in it start, if their
+//! arguments are literals or simple variables.
+//! Does not contain: a parser of any language (a heuristic finds the calls), PowerShell (`powershell`).
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::str::Chars;
 
-use super::code_arguments::{ArgumentReader, listed_folder};
 use super::code_flow::{CallSite, CodeFlow};
-use super::code_parts::{CodeValue, PartText};
-use super::code_paths::{CodeSurroundings, PathReader};
-use super::code_text::{UNKNOWN, shell_text, simplified};
-use super::code_values::object_start;
-use super::expression_tokens::{CodeLanguage, ExpressionTokens};
+use super::code_text::{UNKNOWN, path_text, shell_text, simplified};
 use super::files::{CodeCall, Interpreter};
 use super::scope::ShellState;
 use super::statements::Scanner;
 use super::words::ShellText;
-use super::wrappers::is_standard_input;
+use super::wrappers::{is_standard_input, line};
 use super::{Invocation, StandardInput, powershell};
 use crate::glob::word_matches;
 use crate::limits::SHELL_TEXT_MAX;
@@ -53,12 +48,6 @@ const MADE_OF_TEXT: [&str; 8] = [
     "URI.parse(",
     "new URL(",
 ];
-/// The command of a call that moves files.
-const MOVES: &str = "mv";
-/// Methods that other objects have, too. They count if policyd knows that the object is a path.
-const OF_OTHERS: [&str; 3] = [".open", ".rename", ".replace"];
-/// Longest source of an object whose method is called, in bytes.
-const OBJECT_MAX: usize = 2_000;
 /// Letters of options of interpreters that take the rest of their word: `perl -MEncode`.
 const TAKES_REST: [char; 7] = ['M', 'm', 'I', 'r', 'W', 'X', 'l'];
 
@@ -141,69 +130,32 @@ impl Scanner<'_> {
         let simple = simplified(program, code);
         let names = NameBindings::of(&simple);
         let code = &*without_require(&simple);
-        let tokens = CodeLanguage::of(program).map(|it| ExpressionTokens::of(it, code));
-        let mut reader =
-            tokens.as_ref().map(|it| PathReader::new(it, self.surroundings(&names, scope)));
-        let mut reader = reader.as_mut();
         let knowledge = self.context.knowledge;
         let fits =
             |only: &[String]| only.is_empty() || only.iter().any(|it| word_matches(it, program));
         let rows = || knowledge.calls.iter().filter(|it| fits(&it.only));
         let is_bare = BARE.iter().any(|it| program.starts_with(it));
-        let listed = listed_folders(
-            code,
-            &names,
-            reader.as_deref_mut(),
-            rows().filter(|it| it.like == [LISTS]),
-        );
+        let listed = listed_folders(code, &names, rows().filter(|it| it.like == [LISTS]));
         let found: Vec<FoundCall<'_>> = rows()
             .filter(|it| it.like != [LISTS])
             .flat_map(|row| {
-                let search = CallSearch { code, names: &names, tokens: tokens.as_ref(), is_bare };
+                let is_bare = is_bare && (row.like.is_empty() || row.like == [PRINTS]);
                 let each = names.calls_of(&row.call);
-                let each = each.flat_map(|it| search.calls(&it, row)).collect::<Vec<_>>();
+                let each =
+                    each.flat_map(|it| calls(code, &it, &names, is_bare)).collect::<Vec<_>>();
                 each.into_iter().map(move |it| FoundCall { row, ..it })
             })
             .collect();
-        let found: Vec<FoundCall<'_>> =
-            found.into_iter().filter_map(|it| it.of_path(reader.as_deref_mut())).collect();
-        let around = CodeAround { program, code, names: &names };
-        let (mut programs, mut ran) = (Vec::new(), BTreeMap::new());
+        let around = CodeAround { program, code, names: &names, listed: &listed };
+        let mut programs = Vec::new();
         for call in &found {
             if !self.spend_steps(call.arguments.iter().map(String::len).sum()) {
                 return;
             }
             self.find_line(code, &call.arguments);
-            let mut own = reader.as_deref_mut();
-            own.iter_mut().for_each(|it| it.go_to(call.at));
-            let mut values =
-                ArgumentReader { reader: own, listed: &listed, program, ran: &mut ran };
-            programs.push(self.run_call(call, &around, &mut values, scope));
+            programs.push(self.run_call(call, &around, scope));
         }
         self.add_flow(&found, &programs, &around, scope);
-    }
-
-    /// Returns what the values in code depend on beside the code.
-    fn surroundings(&self, names: &NameBindings, scope: &ShellState) -> CodeSurroundings {
-        let value = |texts: &Vec<ShellText>| {
-            let mut value = CodeValue::default();
-            for text in texts {
-                let known = PartText::known(text.known_part());
-                value.add(CodeValue::one(if text.is_known() { known } else { known.open() }));
-            }
-            value
-        };
-        let own = scope.variables.iter().filter(|it| scope.exported.contains(it.0));
-        let variables = own.map(|(name, texts)| (name.clone(), value(texts))).collect();
-        let temporary = self.context.around.temporary.first();
-        let file = scope.variables.get("BASH_SOURCE").and_then(|it| it.first()?.all());
-        let imported = names.imported.iter().map(|(whole, known)| (known.clone(), whole.clone()));
-        CodeSurroundings {
-            variables,
-            temporary: temporary.map_or_else(|| "/tmp".to_owned(), Clone::clone),
-            file: file.unwrap_or("./code").to_owned(),
-            imported: imported.collect(),
-        }
     }
 
     /// Runs what one call in code is like. Returns the indexes of the programs that print what it returns.
@@ -211,7 +163,6 @@ impl Scanner<'_> {
         &mut self,
         call: &FoundCall<'_>,
         around: &CodeAround<'_>,
-        values: &mut ArgumentReader<'_, '_>,
         scope: &mut ShellState,
     ) -> Vec<usize> {
         let row = call.row;
@@ -222,46 +173,39 @@ impl Scanner<'_> {
         if let Some(command) = opened_pipe(&row.call, &arguments) {
             return self.scan_text(&command, &mut scope.clone(), &StandardInput::default()).from;
         }
-        let opened = values.opened_to_write(&row.call, &call.arguments, &arguments);
-        if !opened.is_empty() {
-            let runs = opened.into_iter().map(|it| vec![ShellText::known("tee"), it]);
-            return self.run_each(runs.collect(), values, scope);
+        if let Some(path) = opened_to_write(&row.call, &arguments) {
+            let words = vec![ShellText::known("tee"), ShellText::known(path)];
+            return self.run_words(words, around.program, scope).from;
         }
-        if let Some(like) = row.like.first() {
-            let runs =
-                values.operands(like, &call.arguments, &arguments).into_iter().map(|given| {
-                    let fetches = row.like == [PRINTS] && given.first().is_some_and(is_address);
-                    let like =
-                        row.like.iter().map(|it| if fetches { FETCHES } else { it.as_str() });
-                    like.map(ShellText::known).chain(given).collect()
-                });
-            return self.run_each(runs.collect(), values, scope);
+        if !row.like.is_empty() {
+            let named = arguments.iter().filter(|it| !is_setting(it));
+            let given = named.flat_map(|it| match path_text(it) {
+                Some(path) => vec![path],
+                None if around.listed.is_empty() => vec![ShellText::unknown(it.trim())],
+                // It is probably one of the files that the code lists.
+                None => around.listed.iter().map(ShellText::below).collect(),
+            });
+            let given: Vec<ShellText> = given.collect();
+            let fetches = row.like == [PRINTS] && given.first().is_some_and(is_address);
+            let like = row.like.iter().map(|it| if fetches { FETCHES } else { it.as_str() });
+            let words = like.map(ShellText::known).chain(given).collect();
+            return self.run_words(words, around.program, scope).from;
         }
-        let mut from = Vec::new();
-        for text in values.commands(&call.arguments, &arguments) {
-            from.extend(self.scan_text(&text, &mut scope.clone(), &StandardInput::default()).from);
-        }
-        from
-    }
-
-    /// Runs several commands. Returns the indexes of the programs that print. One of several commands runs once.
-    fn run_each(
-        &mut self,
-        runs: Vec<Vec<ShellText>>,
-        values: &mut ArgumentReader<'_, '_>,
-        scope: &mut ShellState,
-    ) -> Vec<usize> {
-        let is_one = runs.len() == 1;
-        let mut from = Vec::new();
-        for words in runs {
-            let key: Vec<(String, usize)> =
-                words.iter().map(|it| (it.text.clone(), it.known_to)).collect();
-            let before = values.ran.get(&key).filter(|_| !is_one).cloned();
-            let own = before.unwrap_or_else(|| self.run_words(words, values.program, scope).from);
-            from.extend(own.iter().filter(|it| !from.contains(*it)).copied().collect::<Vec<_>>());
-            values.ran.insert(key, own);
-        }
-        from
+        let Some(first) = arguments.first() else { return Vec::new() };
+        let texts = literals(first);
+        let rest = arguments.iter().skip(1).flat_map(|it| literals(it));
+        let words: Vec<String> = match texts.as_slice() {
+            [] => return Vec::new(),
+            _ if is_list(first) => texts,
+            // `spawn("rm", ["-rf", "/"])`, `execlp("rm", "rm", "-rf")`
+            [one] if !one.contains(' ') => std::iter::once(one.clone()).chain(rest).collect(),
+            _ => vec![],
+        };
+        let text = match words.as_slice() {
+            [] => shell_text(first).unwrap_or_default(),
+            words => line(words),
+        };
+        self.scan_text(&text, &mut scope.clone(), &StandardInput::default()).from
     }
 
     /// Records that the programs of a call receive what other calls return, and the code that it runs of it.
@@ -347,7 +291,7 @@ fn begins_unknown(expression: &str) -> bool {
 }
 
 /// Returns whether an argument is a list.
-pub(super) fn is_list(argument: &str) -> bool {
+fn is_list(argument: &str) -> bool {
     argument.trim_start_matches([' ', '*', '\n']).starts_with(['[', '('])
 }
 
@@ -366,10 +310,6 @@ struct FoundCall<'r> {
     /// Where its arguments begin.
     inside: usize,
     arguments: Vec<String>,
-    /// The source of the object whose method it is.
-    object: Option<String>,
-    /// Whether it counts only if the value of its argument is known, because brackets are missing.
-    is_guess: bool,
 }
 
 /// What the calls of a piece of code have in common.
@@ -378,6 +318,7 @@ struct CodeAround<'a> {
     program: &'a str,
     code: &'a str,
     names: &'a NameBindings,
+    listed: &'a [ShellText],
 }
 
 impl CodeAround<'_> {
@@ -392,37 +333,7 @@ impl CodeAround<'_> {
     }
 }
 
-impl Default for FoundCall<'_> {
-    fn default() -> Self {
-        Self {
-            row: &NO_ROW,
-            at: 0,
-            inside: 0,
-            arguments: Vec::new(),
-            object: None,
-            is_guess: false,
-        }
-    }
-}
-
 impl FoundCall<'_> {
-    /// Returns the call if it is not the method of something else than a path, and not only a word.
-    fn of_path(mut self, reader: Option<&mut PathReader<'_>>) -> Option<Self> {
-        let mut reader = reader;
-        reader.iter_mut().for_each(|it| it.go_to(self.at));
-        if self.is_guess {
-            let value = self.arguments.first().zip(reader).map(|(it, reader)| reader.read(it));
-            return value.is_some_and(|it| !it.is_unknown()).then_some(self);
-        }
-        let (Some(object), Some(reader)) = (self.object.take(), reader) else { return Some(self) };
-        if reader.read(&object).is_path() {
-            self.arguments.splice(..self.arguments.len().min(1), [object]);
-            return Some(self);
-        }
-        let is_shared = OF_OTHERS.contains(&self.row.call.as_str());
-        (!is_shared && !self.arguments.is_empty()).then_some(self)
-    }
-
     /// Returns whether it is like a program that talks to another host.
     fn is_client(&self) -> bool {
         self.row.like.first().is_some_and(|it| CLIENTS.contains(&it.as_str()))
@@ -484,9 +395,6 @@ impl NameBindings {
         for statement in statements(code) {
             let words: Vec<&str> = statement.split_whitespace().collect();
             match words.as_slice() {
-                ["import", members @ .., "from", module] => {
-                    names.imports_from(&members.join(" "), module)
-                }
                 ["import", rest @ ..] => names.imports(&rest.join(" "), ""),
                 ["from", module, "import", rest @ ..] => names.imports(&rest.join(" "), module),
                 _ => others.push(statement),
@@ -513,18 +421,6 @@ impl NameBindings {
             let (name, known) = member.split_once(':').unwrap_or((member, member));
             self.imported.push((format!("{module}.{}", name.trim()), known.trim().to_owned()));
         }
-    }
-
-    /// Records `a, {b, c as d}` and `* as e` of `import … from "module"`.
-    fn imports_from(&mut self, members: &str, module: &str) {
-        let module = module.trim_matches(['"', '\'', ';']);
-        let module = module.rsplit(['/', ':']).next().unwrap_or(module);
-        let (whole, parts) = members.split_once('{').unwrap_or((members, ""));
-        for name in whole.split(',') {
-            let name = name.trim().trim_start_matches("* as ");
-            self.imported.extend((!name.is_empty()).then(|| (module.to_owned(), name.to_owned())));
-        }
-        self.imports(parts.trim_end_matches(['}', ' ']), module);
     }
 
     /// Records `a as b, c`.
@@ -599,7 +495,7 @@ fn statements(code: &str) -> Vec<&str> {
 
 /// Returns whether an argument is a setting and not an operand: `ignore_errors=True`, `{force:
 /// true}`.
-pub(super) fn is_setting(argument: &str) -> bool {
+fn is_setting(argument: &str) -> bool {
     let text = argument.trim();
     let is_name = |c: char| c.is_alphanumeric() || c == '_';
     let keyword = text.split_once('=').is_some_and(|(name, value)| {
@@ -650,28 +546,21 @@ fn given(program: &mut Invocation, code: ShellText) {
 fn listed_folders<'r>(
     code: &str,
     names: &NameBindings,
-    mut reader: Option<&mut PathReader<'_>>,
     rows: impl Iterator<Item = &'r CodeCall>,
 ) -> Vec<ShellText> {
-    let search = CallSearch { code, names, tokens: None, is_bare: false };
-    let calls = rows.flat_map(|row| {
-        names.calls_of(&row.call).flat_map(|it| search.calls(&it, row)).collect::<Vec<_>>()
-    });
-    let folders = calls.flat_map(|it| {
-        let first = it.arguments.first();
-        reader.iter_mut().for_each(|reader| reader.go_to(it.at));
-        let read = reader.as_mut().zip(first).map(|(reader, it)| reader.read(it));
-        let mut folders: Vec<ShellText> =
-            read.iter().flat_map(|it| &it.texts).filter_map(listed_folder).collect();
-        if folders.is_empty() {
-            let text = names
-                .put_in(it.arguments)
-                .into_iter()
-                .next()
-                .and_then(|it| literals(&it).into_iter().next());
-            folders.extend(text.and_then(|it| listed_folder(&PartText::known(it))));
-        }
-        folders
+    let calls = rows
+        .flat_map(|row| names.calls_of(&row.call).flat_map(|it| calls(code, &it, names, false)));
+    let folders = calls.filter_map(|it| {
+        let first = names.put_in(it.arguments).into_iter().next()?;
+        let text = literals(&first).into_iter().next()?;
+        // What a pattern matches lies in its directory.
+        let wild = text.find(['*', '?', '[']).unwrap_or(text.len());
+        let folder = match text.get(..wild)?.rsplit_once('/') {
+            Some((folder, _)) if wild < text.len() => folder.to_owned(),
+            None if wild < text.len() => ".".to_owned(),
+            _ => text,
+        };
+        Some(ShellText::known(folder))
     });
     folders.collect()
 }
@@ -692,100 +581,74 @@ fn opened_pipe(call: &str, arguments: &[String]) -> Option<String> {
     }
 }
 
-/// The search for calls in code.
-#[derive(Debug, Clone, Copy)]
-struct CallSearch<'a> {
-    code: &'a str,
-    names: &'a NameBindings,
-    /// `None` if the language of the code is not read.
-    tokens: Option<&'a ExpressionTokens<'a>>,
-    /// Whether arguments can be without brackets.
-    is_bare: bool,
+/// Returns the file that `open(path, "w")` of Python or Node, or `open(F, ">", path)` of Perl,
+/// changes. `None` if the file is only read.
+fn opened_to_write(call: &str, arguments: &[String]) -> Option<String> {
+    if !matches!(call, "open" | "openSync") {
+        return None;
+    }
+    let mode = |it: &String| !it.is_empty() && it.chars().all(|c| "rwaxbtU+<>".contains(c));
+    let texts = |it: &String| literals(it);
+    let later: Vec<String> = arguments.iter().skip(1).flat_map(texts).collect();
+    let by_mode = later.iter().any(|it| mode(it) && it.contains(['w', 'a', 'x', '+', '>']));
+    let by_mark = later.iter().any(|it| it.starts_with(['>', '+']));
+    if !by_mode && !by_mark {
+        return None;
+    }
+    let first = arguments.first().map(texts).unwrap_or_default();
+    let path = first.into_iter().chain(later.into_iter().filter(|it| !mode(it))).next()?;
+    Some(path.trim_start_matches(['+', '<', '>', ' ']).to_owned())
 }
 
-impl CallSearch<'_> {
-    /// Returns the calls of a function by one of its names, without their row.
-    fn calls(&self, name: &str, row: &CodeCall) -> Vec<FoundCall<'static>> {
-        let code = self.code;
-        let mut found = Vec::new();
-        let call =
-            |at, inside, arguments| FoundCall { at, inside, arguments, ..FoundCall::default() };
-        if name == "`" {
-            let mut at = 0;
-            for (number, part) in code.split('`').enumerate() {
-                let text = format!("\"{}\"", part.replace('"', "'"));
-                found.extend((number % 2 == 1).then(|| call(at, at, vec![text])));
-                at += part.len() + 1;
-            }
-            return found;
+/// Returns the calls of a function, without their row. If `is_bare`, its arguments can be without brackets.
+fn calls(code: &str, name: &str, names: &NameBindings, is_bare: bool) -> Vec<FoundCall<'static>> {
+    let mut found = Vec::new();
+    let call = |at, inside, arguments| FoundCall { row: &NO_ROW, at, inside, arguments };
+    if name == "`" {
+        let mut at = 0;
+        for (number, part) in code.split('`').enumerate() {
+            let text = format!("\"{}\"", part.replace('"', "'"));
+            found.extend((number % 2 == 1).then(|| call(at, at, vec![text])));
+            at += part.len() + 1;
         }
-        for (at, _) in code.match_indices(name) {
-            let before = code.get(..at).and_then(|it| it.chars().next_back());
-            let is_method = name.starts_with('.');
-            if !is_method && before.is_some_and(|c| c.is_alphanumeric() || c == '_') {
-                continue;
-            }
-            let end = at + name.len();
-            let after = code.get(end..).unwrap_or_default();
-            if is_method {
-                let is_name = after.starts_with(|c: char| c.is_alphanumeric() || c == '_');
-                found.extend(
-                    Some(at).filter(|_| !is_name).and_then(|it| self.method_call(it, end, row)),
-                );
-                continue;
-            }
-            let rest = after.trim_start();
-            let start = code.len() - rest.len();
-            if let Some(inside) = rest.strip_prefix('(') {
-                found.push(call(at, start + 1, arguments(inside)));
-            } else if rest.len() < after.len()
-                && (rest.starts_with(['"', '\'']) || self.is_bare && begins_value(rest))
-            {
-                // `system "…"` of Perl and Ruby.
-                let starts = row.like.is_empty() || row.like == [PRINTS];
-                let is_guess = !starts && !rest.starts_with(['"', '\'']);
-                found.push(FoundCall { is_guess, ..call(at, start, arguments(rest)) });
-            } else if name.contains("->") && after.starts_with("->") {
-                found.push(call(at, end.saturating_sub(1), Vec::new())); // `Client->new->get(…)` of Perl.
-            }
-        }
-        found
+        return found;
     }
-
-    /// Returns the call of a method between two offsets. Its argument is the object before the dot.
-    fn method_call(&self, at: usize, end: usize, row: &CodeCall) -> Option<FoundCall<'static>> {
-        let owner = self.code.get(..at).unwrap_or_default();
-        let written = match owner.strip_suffix(')') {
-            Some(object) => object.rsplit_once('(').map(|(_, path)| path),
-            // A name without a known path, such as `os` in `os.unlink(x)`, is not an argument.
-            None => {
-                let variable = owner.rsplit(|c: char| !(c.is_alphanumeric() || c == '_')).next();
-                variable.and_then(|it| self.names.values.get(it)).map(String::as_str)
-            }
-        };
-        let object = self.tokens.and_then(|tokens| {
-            let dot = tokens.index_at(at);
-            let is_dot = tokens.tokens.get(dot).is_some_and(|it| it.at == at);
-            let source = tokens.source(&(object_start(tokens, dot)..dot));
-            (is_dot && !source.is_empty() && source.len() <= OBJECT_MAX).then(|| source.to_owned())
-        });
-        let is_pair = row.like.first().is_some_and(|it| it == MOVES)
-            || OF_OTHERS.contains(&row.call.as_str());
-        let rest = self
-            .code
-            .get(end..)
-            .and_then(|it| it.trim_start().strip_prefix('('))
-            .filter(|_| is_pair);
-        let mut given: Vec<String> = written.map(str::to_owned).into_iter().collect();
-        if written.is_none() && object.is_none() {
-            return None;
+    for (at, _) in code.match_indices(name) {
+        let before = code.get(..at).and_then(|it| it.chars().next_back());
+        let is_method = name.starts_with('.');
+        if !is_method && before.is_some_and(|c| c.is_alphanumeric() || c == '_') {
+            continue;
         }
-        if written.is_none() && rest.is_some() {
-            given.push(String::new());
+        let end = at + name.len();
+        // For a method, the argument is the object before the dot.
+        if is_method {
+            let owner = code.get(..at).unwrap_or_default();
+            let object = match owner.strip_suffix(')') {
+                Some(object) => object.rsplit_once('(').map(|(_, path)| path),
+                // A name without a known path, such as `os` in `os.unlink(x)`, is not an argument.
+                None => {
+                    let variable =
+                        owner.rsplit(|c: char| !(c.is_alphanumeric() || c == '_')).next();
+                    variable.and_then(|it| names.values.get(it)).map(String::as_str)
+                }
+            };
+            found.extend(object.map(|it| call(at, end, vec![it.to_owned()])));
+            continue;
         }
-        given.extend(rest.map(arguments).into_iter().flatten());
-        Some(FoundCall { at, inside: end, arguments: given, object, ..FoundCall::default() })
+        let after = code.get(end..).unwrap_or_default();
+        let rest = after.trim_start();
+        let start = code.len() - rest.len();
+        if let Some(inside) = rest.strip_prefix('(') {
+            found.push(call(at, start + 1, arguments(inside)));
+        } else if rest.len() < after.len()
+            && (rest.starts_with(['"', '\'']) || is_bare && begins_value(rest))
+        {
+            found.push(call(at, start, arguments(rest))); // `system "…"` of Perl and Ruby.
+        } else if name.contains("->") && after.starts_with("->") {
+            found.push(call(at, end.saturating_sub(1), Vec::new())); // `Client->new->get(…)` of Perl.
+        }
     }
+    found
 }
 
 /// Returns whether a value may begin here, and not a block, an operator, or the rest of a sentence.
@@ -858,7 +721,7 @@ pub(super) fn arguments(text: &str) -> Vec<String> {
 }
 
 /// Returns the string literals of a piece of code.
-pub(super) fn literals(code: &str) -> Vec<String> {
+fn literals(code: &str) -> Vec<String> {
     let mut found = Vec::new();
     let mut chars = code.chars();
     while let Some(c) = chars.next() {

@@ -78,8 +78,6 @@ struct FlowSearch<'a> {
     tokens: &'a CodeTokens,
     code: &'a str,
     sites: &'a [CallSite],
-    /// Where the names of calls begin, in order, with the indexes of the calls.
-    places: Vec<(usize, usize)>,
     bindings: Vec<NamedValue>,
     functions: Vec<Function>,
     /// The calls whose results a name contains.
@@ -91,14 +89,10 @@ impl CodeFlow {
     /// Finds the flow between calls in the code of a program of this name. `None` if that takes too long.
     pub(super) fn of(language: &str, code: &str, sites: &[CallSite]) -> Option<Self> {
         let tokens = CodeTokens::of(language, code);
-        let mut places: Vec<(usize, usize)> =
-            sites.iter().enumerate().map(|(index, site)| (site.at, index)).collect();
-        places.sort_unstable();
         let mut search = FlowSearch {
             tokens: &tokens,
             code,
             sites,
-            places,
             bindings: Vec::new(),
             functions: Vec::new(),
             values: BTreeMap::new(),
@@ -162,12 +156,10 @@ impl FlowSearch<'_> {
         if self.work >= WORK_MAX {
             return Sites::new();
         }
-        let first = self.places.partition_point(|it| it.0 < expression.start);
-        let last = self.places.partition_point(|it| it.0 < expression.end);
-        let inside = self.places.get(first..last).unwrap_or_default();
-        let mut found: Sites = inside.iter().map(|it| it.1).collect();
+        let first = self.sites.iter().enumerate().filter(|it| expression.contains(&it.1.at));
+        let mut found: Sites = first.map(|it| it.0).collect();
         let names = self.tokens.within(expression);
-        self.work += names.len() + found.len() + 1;
+        self.work += names.len() + self.sites.len() + 1;
         let mut behind = expression.start;
         for token in names.iter().filter(|it| it.is_value) {
             let text = self.tokens.text(token);

@@ -6,20 +6,13 @@
 
 mod branches;
 mod code;
-mod code_arguments;
 mod code_flow;
-mod code_functions;
-mod code_parts;
-mod code_paths;
-mod code_scopes;
 mod code_text;
 mod code_tokens;
-mod code_values;
 mod containers;
 mod disk;
 mod effects;
 mod endless;
-mod expression_tokens;
 mod files;
 mod heredoc;
 mod hidden;
