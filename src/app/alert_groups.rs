@@ -15,6 +15,7 @@ use policyd_record::alert::Alert;
 use policyd_record::notice::NoticeKind;
 use policyd_state::dead_letter::TaskQueue;
 use policyd_state::escalation::Escalation;
+use policyd_state::signal::End;
 use policyd_store::file::Durability;
 use policyd_store::projects::KnownProject;
 use policyd_world::World;
@@ -27,26 +28,25 @@ pub(crate) fn digest(mut alerts: Vec<Alert>) -> Option<Alert> {
     alerts.sort_by_key(|it| Reverse(it.severity()));
     let first = alerts.first()?.clone();
     let noun = NoticeKind::find(&first.kind).map_or("alert", NoticeKind::noun);
-    let mut names: Vec<&str> = Vec::new();
+    let mut projects: Vec<&str> = Vec::new();
     for it in &alerts {
-        let name = it.project.rsplit('/').next().unwrap_or_default();
-        if !names.contains(&name) {
-            names.push(name);
+        if !projects.contains(&it.project.as_str()) {
+            projects.push(&it.project);
         }
     }
+    let names: Vec<&str> = projects.iter().map(|it| it.rsplit('/').next().unwrap_or(it)).collect();
     let mut listed = names.iter().take(NAMES_MAX).copied().collect::<Vec<_>>().join(", ");
     match names.len().saturating_sub(NAMES_MAX) {
         0 => {}
         more => listed.push_str(&format!(" and {more} more")),
     }
-    let texts: Vec<String> =
-        alerts.iter().map(|it| format!("**{}**\n{}", it.title, it.text)).collect();
+    let texts: Vec<String> = alerts.iter().map(|it| format!("{}\n{}", it.title, it.text)).collect();
     Some(Alert {
         key: alerts.iter().map(|it| it.key.as_str()).collect::<Vec<_>>().join(" "),
-        project: if names.len() == 1 { first.project.clone() } else { String::new() },
+        project: if projects.len() == 1 { first.project.clone() } else { String::new() },
         subject: String::new(),
         title: format!("{}: {listed}", counted(alerts.len(), noun)),
-        text: format!("`policyd inbox` lists what waits.\n\n{}", texts.join("\n\n")),
+        text: texts.join("\n\n"),
         html: None,
         ..first
     })
@@ -61,7 +61,12 @@ pub(crate) fn is_answered(world: &dyn World, alert: &Alert) -> bool {
             stores.escalations.all().is_ok_and(|all| all.iter().any(is_it))
         }),
         Some(NoticeKind::SignalRequest) => in_stores(world, alert, |stores| {
-            let is_it = |it: &Value| it.get("id").and_then(Value::as_str) == Some(subject);
+            let text = |it: &Value, key| it.get(key).and_then(Value::as_str).map(str::to_owned);
+            let answers = [End::Approved, End::Rejected].map(End::as_str);
+            let is_it = |it: &Value| {
+                text(it, "id").as_deref() == Some(subject)
+                    && text(it, "outcome").is_some_and(|it| answers.contains(&it.as_str()))
+            };
             stores.signals.history().is_ok_and(|all| all.iter().any(is_it))
         }),
         Some(NoticeKind::DeadLetter) => in_stores(world, alert, |stores| {

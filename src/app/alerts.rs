@@ -171,6 +171,8 @@ fn send_waiting(
             state.waiting.extend(group);
             continue;
         }
+        let is_open = |it: &WaitingAlert| !alert_groups::is_answered(world, &it.alert);
+        let group: Vec<WaitingAlert> = group.into_iter().filter(is_open).collect();
         state.send_group(world, channel, group, delivery);
         let done = state.waiting.len();
         state.waiting.extend(rest.as_slice().iter().flat_map(|(_, group)| group.iter().cloned()));
@@ -181,8 +183,7 @@ fn send_waiting(
     file.save(state, &quick())
 }
 
-/// Takes the alerts that are due: those that become one message, with their channel. What was answered is dropped, and what is
-/// not due stays.
+/// Takes the alerts that are due: those that become one message, with their channel. What is not due stays.
 fn due<'s>(
     world: &dyn World,
     settings: &'s AlertSettings,
@@ -197,9 +198,6 @@ fn due<'s>(
         }
         if it.not_before > now {
             state.waiting.push(it);
-            continue;
-        }
-        if alert_groups::is_answered(world, &it.alert) {
             continue;
         }
         let is_same = |group: &[WaitingAlert]| {
@@ -640,12 +638,10 @@ mod tests {
         let one = alert_groups::digest(alerts).unwrap();
         assert_eq!((one.title.as_str(), one.severity.as_str()), ("2 questions: b, a", "critical"));
         insta::assert_snapshot!(one.text, @r"
-        `policyd inbox` lists what waits.
-
-        **title 2**
+        title 2
         text 2
 
-        **title 1**
+        title 1
         text 1
         ");
     }

@@ -35,7 +35,7 @@ pub struct RunRow {
     pub cost_usd: f64,
     /// Last step of the run.
     pub updated: Timestamp,
-    /// Whether a human decided that it does not continue.
+    /// Whether its task was abandoned, so that it does not continue.
     #[serde(skip)]
     pub is_given_up: bool,
 }

@@ -162,6 +162,16 @@ impl<'a> EscalationStore<'a> {
         String::from_utf8_lossy(&bytes.unwrap_or_default()).into_owned()
     }
 
+    /// Returns the question of a document, without the decision at its end. This part never changes.
+    #[must_use]
+    pub fn question(&self, id: &str) -> String {
+        let mut text = self.text(id);
+        if let Some(end) = text.find(DECISION) {
+            text.truncate(end);
+        }
+        text
+    }
+
     /// Returns every escalation, oldest first. An unlisted document is open: a user wrote it, or the power
     /// failed after it was written.
     ///
@@ -297,10 +307,8 @@ impl<'a> EscalationStore<'a> {
         let by = if closed.by.is_empty() { "a human" } else { &closed.by };
         let reason = if closed.decision.is_empty() { "" } else { ": " };
         let text = format!(
-            "{}\n{DECISION}{verdict} by {by} at {}{reason}{}\n",
-            text.trim_end(),
-            closed.at,
-            closed.decision
+            "{text}{DECISION}{verdict} by {by} at {}{reason}{}\n",
+            closed.at, closed.decision
         );
         let _unwritten = self.documents.save(&name(&it.id), &text);
     }

@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 
 use super::Stores;
-use policyd_evaluation::dead_letter::{cause, fingerprint};
+use policyd_evaluation::dead_letter::last_failure;
 use policyd_evaluation::message::in_one_line;
 use policyd_state::breaker::{Breaker, BreakerEvent};
 use policyd_state::dead_letter::{Task, TaskQueue};
@@ -14,8 +14,9 @@ use policyd_store::queues::Lists;
 use policyd_world::WorldError;
 use policyd_yaml::time::Timestamp;
 
-/// Characters of an error that a question quotes at least.
-const QUOTED_CHARS: usize = 120;
+/// Characters of an error that a question quotes, at most and at least: a shorter error says too little.
+const QUOTED_MAX: usize = 120;
+const QUOTED_MIN: usize = 10;
 /// Begins the name of an agent, and the id of a task, that is a run.
 const RUN_AGENT: &str = "run ";
 const RUN_TASK: &str = "run/";
@@ -32,7 +33,7 @@ pub struct Incident {
 }
 
 impl Incident {
-    /// Returns what belongs to a question: its tasks, and breakers whose last error it quotes or its tasks had.
+    /// Returns what belongs to a question: its tasks, and breakers whose last error ends it or was the last one of its tasks.
     #[must_use]
     pub fn of_question(it: &Escalation, lists: &Lists, breakers: &[(String, Breaker)]) -> Self {
         let is_asked = |task: &&Task| task.waits_for == it.id || task.id == it.task_id;
@@ -47,13 +48,18 @@ impl Incident {
     }
 
     fn of(tasks: Vec<&Task>, reason: &str, breakers: &[(String, Breaker)]) -> Self {
-        let causes: BTreeSet<String> = tasks.iter().filter_map(|it| cause(it)).collect();
+        let causes: BTreeSet<String> = tasks
+            .iter()
+            .filter_map(|it| last_failure(it))
+            .map(|it| in_one_line(&it.error))
+            .collect();
         let is_same = |it: &Breaker| {
             let error = in_one_line(&it.last_error);
-            let quoted: String = error.chars().take(QUOTED_CHARS).collect();
-            it.needs_human
-                && !quoted.is_empty()
-                && (reason.contains(&quoted) || causes.contains(&fingerprint(&it.last_error)))
+            let quoted: String = error.chars().take(QUOTED_MAX).collect();
+            let is_long = quoted.len() < error.len() && reason.contains(&format!(": {quoted}"));
+            let is_quoted =
+                quoted.chars().count() >= QUOTED_MIN && (reason.ends_with(&error) || is_long);
+            it.needs_human && (is_quoted || causes.contains(&error))
         };
         let found = breakers.iter().filter(|(_, breaker)| is_same(breaker));
         Self {
@@ -70,7 +76,7 @@ fn runs_of(task: &Task) -> impl Iterator<Item = &str> {
     agents.chain(task.id.strip_prefix(RUN_TASK))
 }
 
-/// Whether a human abandoned the task of a run after its last step, so that the run is not continued.
+/// Whether the task of a run was abandoned after its last step, so that the run is not continued.
 #[must_use]
 pub fn is_given_up(lists: &Lists, run: &str, updated: Timestamp) -> bool {
     let is_of_run = |it: &Task| runs_of(it).any(|it| it == run);

@@ -153,11 +153,12 @@ impl RuleEntry<'_> {
             let usual = if key == "enabled" { "true" } else { "enforce" };
             match (entry.get(key), value) {
                 (Some(_), None) if key == "mode" && self.switch == RuleSwitch::Off => {}
-                (Some(old), None) if !is_flow => {
+                // The line of the first key begins the entry.
+                (Some(old), None) if !is_flow && id.text() != Some(key) => {
                     let start = text.get(..old.span.start)?.rfind('\n')?;
                     edits.push((start, line_end(text, old.span.end), String::new()));
                 }
-                (Some(old), Some(value)) if !is_flow => {
+                (Some(old), Some(value)) if !is_flow && !comment.is_empty() => {
                     let end = line_end(text, old.span.end);
                     edits.push((old.span.start, end, format!("{value}{comment}")));
                 }
@@ -265,6 +266,9 @@ mod tests {
         let off = put(own, RuleSwitch::Off, EntryKeys::Fewest).unwrap();
         let on = put(&off, RuleSwitch::On, EntryKeys::Fewest).unwrap();
         assert_eq!(on, "- id: x  # ours\n  commands: [x]\n- id: y\n");
+        let first = "- mode: warn\n  id: x\n  commands: [x]\n";
+        let on = put(first, RuleSwitch::On, EntryKeys::Fewest).unwrap();
+        assert_eq!(on, "- mode: enforce\n  id: x\n  commands: [x]\n");
         let flow = "- {id: x, override: true, enabled: false, decision: ask, reason: r}\n";
         assert_eq!(
             put(flow, RuleSwitch::Warn, EntryKeys::Fewest).as_deref(),

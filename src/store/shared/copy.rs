@@ -222,7 +222,7 @@ impl SharedStore<'_> {
             for it in store.all()? {
                 let mut document = escalations::record_of(&it, None);
                 if let Some(fields) = document.as_object_mut() {
-                    fields.insert(TEXT.to_owned(), store.text(&it.id).into());
+                    fields.insert(TEXT.to_owned(), store.question(&it.id).into());
                 }
                 all.insert((ESCALATION.to_owned(), it.id), document);
             }
