@@ -59,7 +59,7 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &Repl
         policy: &policy,
         other: other.as_ref(),
         oldest,
-        examples: if is_search && arguments.format == ReportFormat::Text && !is_full(arguments) {
+        examples: if arguments.show.is_some() || is_summary(arguments) {
             replay_overview::EXAMPLES_MAX
         } else {
             arguments.examples
@@ -93,6 +93,11 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &Repl
         save_cases(console, &recorder, &tally, rule);
     }
     exit_code(console, arguments, &tally)
+}
+
+/// Returns whether the most frequent rules are reported as text.
+fn is_summary(arguments: &ReplayArguments) -> bool {
+    arguments.paths.is_empty() && arguments.format == ReportFormat::Text && !is_full(arguments)
 }
 
 /// Returns whether each rule is reported, not the most frequent ones.

@@ -110,7 +110,8 @@ impl<'t> RuleCount<'t> {
             Mode::Enforce | Mode::Warn | Mode::Shadow => ("log", rule.fired.times, None),
         };
         let share = all.and_then(|all| {
-            let percent = times.saturating_mul(100).checked_div(all.times)?;
+            // A guard also asks about calls that another one blocks.
+            let percent = times.saturating_mul(100).checked_div(all.times)?.min(100);
             Some(Share { percent, all })
         });
         Self { rule, effect, times, share }
@@ -182,8 +183,7 @@ pub fn with_overview(mut report: Value, tally: &Tally, scope: OverviewScope<'_>)
     let rules = most_frequent(tally).into_iter().map(|it| {
         let examples = it.groups().into_iter().map(|group| {
             let Example { file, line, at, session, .. } = group.example;
-            json!({"file": file, "line": line, "at": at, "session": session, "text": group.text,
-                "times": group.times})
+            json!({"file": file, "line": line, "at": at, "session": session, "text": group.text})
         });
         json!({"id": it.rule.id, "effect": it.effect, "times": it.times, "percent": it.share.as_ref().map(|it| it.percent),
             "examples": examples.collect::<Vec<_>>()})
@@ -271,7 +271,12 @@ fn frequent(text: &mut String, rules: &[RuleCount<'_>], scope: OverviewScope<'_>
         for group in it.groups() {
             number = number.saturating_add(1);
             let indent = width.saturating_add(5);
-            let times = if group.times > 1 { format!("{}x ", group.times) } else { String::new() };
+            let whole = it.rule.fired.times.saturating_add(it.rule.unknown.times);
+            let is_part = whole > u64::try_from(EXAMPLES_MAX).unwrap_or(u64::MAX);
+            let times = match group.times {
+                1 => String::new(),
+                times => format!("{times}{}x ", if is_part { "+" } else { "" }),
+            };
             let what = format!("{number:>3}  {times}{}", group.text);
             line(text, &format!("{:indent$}{}", "", screen.cut(&what, indent)));
             let indent = indent.saturating_add(5);

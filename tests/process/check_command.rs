@@ -190,7 +190,7 @@ fn what_a_permission_prompt_would_get_is_shown() {
     let world = machine();
     let said = check(&world, &["cargo test"]).out;
     assert!(said.contains("the client decides as without policyd"), "{said}");
-    world.put("/config/policyd/config.yaml", "approvals: work\n");
+    world.put("/home/me/.config/policyd/config.yaml", "approvals: work\n");
     let said = check(&world, &["cargo test"]).out;
     assert!(said.contains("policyd approves: run_tests"), "{said}");
     let said = check(&world, &["git commit -m x"]);

@@ -127,7 +127,12 @@ const small = await phone.newPage();
 await small.goto(`${root}/`);
 const question = small.locator("article", { hasText: "May I deploy on Friday?" });
 const reject = question.getByRole("button", { name: "Reject" });
-const box = await reject.boundingBox();
+// A change of the page replaces the button while it is measured.
+let box = null;
+for (let attempt = 0; attempt < 10 && !box; attempt += 1) {
+  await reject.waitFor();
+  box = await reject.boundingBox();
+}
 check(box.y + box.height <= 844, `the button is at ${box.y}`);
 if (screenshots) await small.screenshot({ path: path.join(screenshots, "phone.jpg"), type: "jpeg", quality: 60 });
 await question.getByLabel("Your decision").fill("Wait until Monday");
