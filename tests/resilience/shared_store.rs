@@ -102,7 +102,7 @@ impl Backend for Files {
         let store = EscalationStore::new(&self.0, root, Durability::default(), Duration::ZERO);
         let asked = store.all().unwrap().into_iter().map(|it| {
             let mut document = record_of(&it, None);
-            document["text"] = store.text(&it.id).into();
+            document["text"] = store.question(&it.id).into();
             (("escalation".to_owned(), it.id), document)
         });
         breakers.chain(tasks).chain(asked).collect()
