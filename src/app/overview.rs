@@ -208,7 +208,7 @@ fn of_project(world: &dyn World, project: &Project, source: ActivitySource<'_>) 
         ActivitySource::Logs { .. } | ActivitySource::Index(_) => None,
     };
     let overview = Overview { world, project, policy: &policy, words: &words, pack: &pack, known };
-    row.switches = overview.switches();
+    overview.add_switches(&mut row);
     let logs = recorded::log_paths(world, project, Some(overview.policy));
     match source {
         ActivitySource::Index(activity) => overview.add_activity(&mut row, activity.clone()),
@@ -280,14 +280,15 @@ impl Overview<'_> {
         row.session_cost_usd = (usage.cost_nano > 0).then(|| usd(usage.cost_nano));
     }
 
-    /// Returns why policyd is off or paused in the project.
-    fn switches(&self) -> Vec<String> {
+    /// Adds why policyd is off or paused in the project, or only observes.
+    fn add_switches(&self, row: &mut ProjectRow) {
         let now = self.world.now();
         let status = GateStatus::read(self.world, self.project, None, now);
         let is_disabled = !self.policy.settings.enabled && status.pins.allow_disable;
         let off = status.off.or_else(|| is_disabled.then_some(OffReason::Manifest));
         let off = off.map(|it| it.text(now));
-        off.into_iter().chain(status.pauses.iter().map(|it| it.text(now))).collect()
+        row.switches = off.into_iter().chain(status.pauses.iter().map(|it| it.text(now))).collect();
+        row.observes = status.enforcement.text(self.policy.settings.mode);
     }
 
     fn add_run(&self, row: &mut ProjectRow) {

@@ -379,15 +379,15 @@ struct SharedSchemas {
 impl SharedSchemas {
     fn of(schema: &Value) -> Self {
         let mut shared = Self { times: BTreeMap::new(), names: BTreeMap::new() };
-        shared.count(schema);
+        shared.count(&mut schema.clone());
         shared
     }
 
-    fn count(&mut self, schema: &Value) {
+    fn count(&mut self, schema: &mut Value) {
         let times = self.times.entry(body(schema)).or_default();
         *times = times.saturating_add(1);
         if *times == 1 {
-            parts(schema).for_each(|it| self.count(it));
+            parts(schema).into_iter().for_each(|(_, it)| self.count(it));
         }
     }
 
@@ -399,7 +399,7 @@ impl SharedSchemas {
             refer(schema, name);
             return;
         }
-        for (name, part) in parts_mut(schema) {
+        for (name, part) in parts(schema) {
             self.share(part, name.unwrap_or(key), definitions);
         }
         if is_shared {
@@ -435,16 +435,8 @@ fn refer(schema: &mut Value, name: &str) {
     *schema = Value::Object(fields);
 }
 
-/// Returns the schemas in a schema.
-fn parts(schema: &Value) -> impl Iterator<Item = &Value> {
-    let keys = schema.get("properties").and_then(Value::as_object).into_iter().flatten();
-    let kinds = schema.get("anyOf").and_then(Value::as_array).into_iter().flatten();
-    let others = ["items", "additionalProperties"].into_iter().filter_map(|it| schema.get(it));
-    keys.map(|(_, it)| it).chain(kinds).chain(others.filter(|it| it.is_object()))
-}
-
 /// Returns the schemas in a schema, those of keys with the key.
-fn parts_mut(schema: &mut Value) -> Vec<(Option<&str>, &mut Value)> {
+fn parts(schema: &mut Value) -> Vec<(Option<&str>, &mut Value)> {
     let mut found = Vec::new();
     let Value::Object(fields) = schema else { return found };
     for (key, value) in fields.iter_mut() {

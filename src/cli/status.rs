@@ -7,7 +7,6 @@ use super::{Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, EXIT_USAGE, ListFormat, S
 use policyd_app::overview::{self, ActivitySource, ProjectScope};
 use policyd_report::overview::{ProjectRow, Urgency, sort, to_json, to_text};
 use policyd_shell::path::normal;
-use policyd_store::enforcement::EnforcementStore;
 use policyd_store::projects::{KnownProject, ProjectRegistry};
 use policyd_world::{FileKind, World};
 use policyd_yaml::time::parse_duration;
@@ -71,9 +70,6 @@ fn print(
         ListFormat::Text => {
             let text = to_text(rows, world.now(), since, console.screen());
             console.print(&text);
-            // What cannot be read is reported by `policyd doctor`.
-            let choice = EnforcementStore::new(world).load().unwrap_or_default();
-            choice.text(None).iter().for_each(|it| console.print(&format!("{it}\n")));
         }
         ListFormat::Compact => {
             for row in rows.iter().filter(|it| it.urgency() != Urgency::Quiet) {

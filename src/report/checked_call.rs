@@ -101,7 +101,7 @@ impl CheckedCall {
             (Decision::None, Some(would), _) => {
                 format!("{rules}; policyd only observes. Enforced, it would {would} this call")
             }
-            (Decision::None, None, true) if !self.approved.is_empty() => format!(
+            (Decision::None, None, _) if !self.approved.is_empty() => format!(
                 "{rules}, none stops it; if the client asks for permission, policyd approves: {}",
                 self.approved.join(", ")
             ),

@@ -1,5 +1,6 @@
 //! The overview of projects: one row each, the projects that need a human first.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde::Serialize;
@@ -41,7 +42,7 @@ pub struct RunRow {
 }
 
 impl RunRow {
-    /// Returns whether it ended for a human, was paused, or was left by its process, and a human did not give it up.
+    /// Returns whether it ended for a human, was paused, or was left by its process, and its task was not abandoned.
     #[must_use]
     pub fn waits_for_human(&self) -> bool {
         waiting_run(self).is_some()
@@ -100,6 +101,9 @@ pub struct ProjectRow {
     /// Why policyd is off or paused there, each with how to end it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub switches: Vec<String>,
+    /// That rules only observe there, with how to enforce them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub observes: Option<String>,
     /// The last supervised run.
     pub run: Option<RunRow>,
     /// The last stop.
@@ -509,6 +513,20 @@ pub fn to_text(rows: &[ProjectRow], now: Timestamp, since: Duration, screen: Scr
         }
     }
     out.push_str(&format!("\n{}\n", totals(rows, since)));
+    // The choice of the user holds for many projects.
+    let mut observing: BTreeMap<&str, usize> = BTreeMap::new();
+    for text in rows.iter().filter_map(|it| it.observes.as_deref()) {
+        let projects = observing.entry(text).or_default();
+        *projects = projects.saturating_add(1);
+    }
+    for (text, projects) in observing {
+        let scope = if projects == rows.len() {
+            String::new()
+        } else {
+            format!("{} of {}: ", counted(projects, "project"), rows.len())
+        };
+        screen.paragraph(&mut out, "", &format!("{scope}{text}"));
+    }
     out
 }
 

@@ -55,19 +55,19 @@ struct RuleCount<'t> {
     rule: &'t RuleTally,
     effect: &'static str,
     times: u64,
-    /// Part of all blocks or questions. `None` for a rule that only warns.
+    /// Part of the blocked events. `None` for a rule that blocks none.
     share: Option<Share>,
 }
 
-/// Part of a rule in all events that have its effect.
+/// Part of a rule in all events that are blocked.
 struct Share {
     percent: u64,
-    all: EventCount,
+    all: BlockedEvents,
 }
 
-/// Number of the events that have an effect, and what they are.
+/// Number of the events that are blocked, and what they are.
 #[derive(Clone, Copy)]
-struct EventCount {
+struct BlockedEvents {
     times: u64,
     events: &'static str,
 }
@@ -101,19 +101,17 @@ pub fn example(tally: &Tally, number: usize) -> Option<NumberedExample<'_>> {
 }
 
 impl<'t> RuleCount<'t> {
-    /// Returns the count of a rule among the events that were blocked and asked about, each with the number of them.
-    fn new(rule: &'t RuleTally, blocked: EventCount, asked: EventCount) -> Self {
-        let (effect, times, all) = match rule.mode {
-            Mode::Enforce if rule.would_block > 0 => ("block", rule.would_block, Some(blocked)),
-            Mode::Enforce if rule.would_ask > 0 => ("ask", rule.would_ask, Some(asked)),
-            Mode::Enforce | Mode::Warn if effects(rule) > 0 => ("warn", effects(rule), None),
-            Mode::Enforce | Mode::Warn | Mode::Shadow => ("log", rule.fired.times, None),
+    /// Returns the count of a rule among the events that are blocked.
+    fn new(rule: &'t RuleTally, blocked: BlockedEvents) -> Self {
+        let (effect, times) = match rule.mode {
+            Mode::Enforce if rule.would_block > 0 => ("block", rule.would_block),
+            Mode::Enforce if rule.would_ask > 0 => ("ask", rule.would_ask),
+            Mode::Enforce | Mode::Warn if effects(rule) > 0 => ("warn", effects(rule)),
+            Mode::Enforce | Mode::Warn | Mode::Shadow => ("log", rule.fired.times),
         };
-        let share = all.and_then(|all| {
-            // A guard also asks about calls that another one blocks.
-            let percent = times.saturating_mul(100).checked_div(all.times)?.min(100);
-            Some(Share { percent, all })
-        });
+        let percent = times.saturating_mul(100).checked_div(blocked.times);
+        let percent = percent.filter(|_| effect == "block");
+        let share = percent.map(|percent| Share { percent, all: blocked });
         Self { rule, effect, times, share }
     }
 
@@ -160,11 +158,10 @@ fn released(tally: &Tally) -> u64 {
 /// Returns the most frequent rules: first those that block or ask, then the others.
 fn most_frequent(tally: &Tally) -> Vec<RuleCount<'_>> {
     let stops = tally.blocks.times.saturating_add(released(tally));
-    let stops = EventCount { times: stops, events: "stops" };
-    let calls = EventCount { times: tally.stopped.times, events: "calls" };
-    let asked = EventCount { times: tally.asked.times, events: "questions" };
-    let guards = tally.guards.iter().map(|it| RuleCount::new(it, calls, asked));
-    let rules = guards.chain(tally.rules.iter().map(|it| RuleCount::new(it, stops, asked)));
+    let stops = BlockedEvents { times: stops, events: "stops" };
+    let calls = BlockedEvents { times: tally.stopped.times, events: "calls" };
+    let guards = tally.guards.iter().map(|it| RuleCount::new(it, calls));
+    let rules = guards.chain(tally.rules.iter().map(|it| RuleCount::new(it, stops)));
     let mut rules: Vec<RuleCount<'_>> = rules.filter(|it| it.times > 0).collect();
     rules.sort_by_key(|it| (!it.interrupts(), Reverse(it.times)));
     rules.truncate(RULES_MAX);
@@ -235,7 +232,7 @@ pub fn to_text(tally: &Tally, scope: OverviewScope<'_>, screen: Screen) -> Strin
         totals.row(vec![effect.into(), grouped(count, ',').into(), what.into()]);
     }
     text.push_str(&totals.render(screen));
-    frequent(&mut text, &most_frequent(tally), scope, screen);
+    frequent(&mut text, &most_frequent(tally), screen);
     let note = "A recording has no output of probes, such as the state of CI, and no preferences. \
                 Rules that need them are not counted.";
     line(&mut text, "");
@@ -245,26 +242,25 @@ pub fn to_text(tally: &Tally, scope: OverviewScope<'_>, screen: Screen) -> Strin
 }
 
 /// Adds the most frequent rules, each with its examples below.
-fn frequent(text: &mut String, rules: &[RuleCount<'_>], scope: OverviewScope<'_>, screen: Screen) {
+fn frequent(text: &mut String, rules: &[RuleCount<'_>], screen: Screen) {
     let style = screen.style();
     if rules.is_empty() {
         line(text, "\nNo rule fired.");
         return;
     }
     line(text, &format!("\n{}", style.bold("Most frequent rules")));
-    let since = match scope.since {
-        SINCE_DEFAULT => String::new(),
-        since => format!(" --since {since}"),
-    };
-    let hint = format!("`policyd replay{since} --show N` prints the turn of an example.");
-    screen.paragraph(text, "  ", &hint);
+    screen.paragraph(
+        text,
+        "  ",
+        "Repeat the command with `--show N` to print the turn of an example.",
+    );
     let width = rules.iter().map(|it| grouped(it.times, ',').len()).max().unwrap_or(0);
     let mut number: usize = 0;
     for it in rules {
         let times = format!("{:>width$}x", grouped(it.times, ','));
         let effect = style.paint(it.color(), &format!("{:5}", it.effect));
         let share = it.share.as_ref().map_or_else(String::new, |it| {
-            let EventCount { times, events } = it.all;
+            let BlockedEvents { times, events } = it.all;
             format!(" ({}% of {} {events})", it.percent, grouped(times, ','))
         });
         line(text, &format!("  {times}  {effect}  {}{share}", style.bold(&it.rule.id)));

@@ -65,6 +65,11 @@ fn an_observing_user_is_not_blocked_and_reads_what_would_have_been() {
     assert!(explained.stdout.contains("policyd observed"), "{}", explained.stdout);
     assert!(called(&scene, "rules").stderr.contains("observes and does not block"));
     assert!(called(&scene, "doctor").stdout.contains("observes and does not block"));
+    let status = called(&scene, "status").stdout;
+    assert!(
+        status.ends_with("\npolicyd observes and does not block; `policyd enforce` ends it\n"),
+        "{status}"
+    );
 
     assert_eq!(called(&scene, "enforce").stdout, "policyd enforces every rule\n");
     assert_eq!(scene.stop().decision(), "block");
