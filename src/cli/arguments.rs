@@ -140,8 +140,6 @@ pub(super) enum Command {
     Enforce(EnforceArguments),
     /// Evaluate recorded sessions with the current pack and report which rules fire
     Replay(ReplayArguments),
-    /// Show, verify or reset the state of a session
-    State(StateArguments),
     /// Show what happened in projects: runs, stops, blocks, questions, context, and cost
     Status(StatusArguments),
     /// List what waits for you in all projects, questions first, and answer it
@@ -160,8 +158,6 @@ pub(super) enum Command {
     Log(LogArguments),
     /// Explain a decision: which rules fired and with which values
     Explain(ExplainArguments),
-    /// Show the diagnostic logs of sessions
-    Diag(DiagArguments),
     /// Query, update, explain, open and reset the circuit breakers of the project
     Breaker(BreakerArguments),
     /// Manage the dead-letter queue: record, list, review, requeue and abandon failed tasks
@@ -170,18 +166,12 @@ pub(super) enum Command {
     Escalation(EscalationArguments),
     /// Run an agent command turn by turn until the goal is complete or the run cannot continue
     Run(RunArguments),
-    /// Classify a failure, compute the retry delay, and choose the recovery action
-    Failure(FailureArguments),
     /// Manage the shared store: what several hosts share on one PostgreSQL server
     Store(StoreArguments),
     /// Create, list, consume and answer signals between processes
     Signal(SignalArguments),
     /// Show how full the context window of a session is, and summarize the session
     Context(ContextArguments),
-    /// Evaluate a decision table and explain the result
-    Decide(DecideArguments),
-    /// Find rationalizations and red flags in a text
-    Rationalization(RationalizationArguments),
     /// Add hooks to the settings of clients
     Install(InstallArguments),
     /// Remove the hooks from the settings of clients
@@ -194,6 +184,8 @@ pub(super) enum Command {
     Pack(PackArguments),
     /// Print the JSON Schema of a file type
     Schema(SchemaArguments),
+    /// Inspect sessions and diagnostic logs, and evaluate failures, decision tables, and texts
+    Debug(DebugArguments),
     /// Print the help of a command or a page of the book; `help topics` lists the pages
     Help {
         /// Command, such as `breaker allow`, or topic, such as `guards`
@@ -209,6 +201,28 @@ pub(super) enum Command {
         /// Command, such as `lint` or `breaker allow`; default: policyd itself
         command: Vec<String>,
     },
+}
+
+/// Arguments of `policyd debug`.
+#[derive(Debug, clap::Args)]
+pub(super) struct DebugArguments {
+    #[command(subcommand)]
+    pub(super) action: DebugAction,
+}
+
+/// Rarely used commands. `line::grouped` also accepts them without `debug`.
+#[derive(Debug, Subcommand)]
+pub(super) enum DebugAction {
+    /// Show, verify or reset the state of a session
+    State(StateArguments),
+    /// Show the diagnostic logs of sessions
+    Diag(DiagArguments),
+    /// Classify a failure, compute the retry delay, and choose the recovery action
+    Failure(FailureArguments),
+    /// Evaluate a decision table and explain the result
+    Decide(DecideArguments),
+    /// Find rationalizations and red flags in a text
+    Rationalization(RationalizationArguments),
 }
 
 /// When output is colorized.

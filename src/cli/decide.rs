@@ -1,4 +1,4 @@
-//! `policyd decide`: asks a decision table of the pack, for scripts and people.
+//! `policyd debug decide`: asks a decision table of the pack, for scripts and people.
 
 use serde_json::{Value, json};
 

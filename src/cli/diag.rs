@@ -1,4 +1,4 @@
-//! `policyd diag`: failures, retries and corrupt files in the diagnostic logs of the sessions.
+//! `policyd debug diag`: failures, retries and corrupt files in the diagnostic logs of the sessions.
 
 use serde_json::Value;
 

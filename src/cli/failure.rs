@@ -1,4 +1,4 @@
-//! `policyd failure`: what a failure is, how long to wait, and what to do after it.
+//! `policyd debug failure`: what a failure is, how long to wait, and what to do after it.
 
 use std::io::Read as _;
 use std::time::Duration;

@@ -13,10 +13,11 @@ const ALL: &str = "all";
 
 /// Prints the help of a command, a page of the book, or both if they have the same name.
 pub(super) fn run(console: &mut Console<'_>, words: &[String]) -> u8 {
+    let words = &with_group(words);
     if words.first().is_some_and(|it| it == TOPICS) {
         return list(console);
     }
-    match words {
+    match words.as_slice() {
         [] => {
             console.print(&help_groups::short(console.screen()));
             return EXIT_OK;
@@ -52,6 +53,14 @@ pub(super) fn nested(arguments: &[OsString]) -> Option<Vec<String>> {
     }
     let words = std::iter::once(command).chain(rest);
     Some(words.map(|it| it.to_string_lossy().into_owned()).collect())
+}
+
+/// The words of a command with the group that it belongs to.
+fn with_group(words: &[String]) -> Vec<String> {
+    let program = std::iter::once(OsString::from("policyd"));
+    let arguments: Vec<OsString> = program.chain(words.iter().map(OsString::from)).collect();
+    let grouped = line::grouped(&arguments);
+    grouped.iter().skip(1).map(|it| it.to_string_lossy().into_owned()).collect()
 }
 
 /// Whether words name a command. Without words, the command is the program.

@@ -72,18 +72,7 @@ const GROUPS: [CommandGroup; 5] = [
     },
     CommandGroup {
         title: "Advanced",
-        commands: &[
-            "eval",
-            "enforce",
-            "state",
-            "diag",
-            "decide",
-            "failure",
-            "rationalization",
-            "help",
-            "completions",
-            "man",
-        ],
+        commands: &["eval", "enforce", "debug", "help", "completions", "man"],
         rows: &[],
     },
 ];

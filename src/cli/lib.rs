@@ -65,8 +65,8 @@ use std::rc::Rc;
 
 use arguments::{
     AllowArguments, Arguments, BreakerAction, CallResult, CheckArguments, Color, Command,
-    ContextAction, ContextArguments, DashboardArguments, DecideArguments, DiagAction, DiagFilter,
-    DisableArguments, DlqAction, DlqAdd, DlqRetry, DoctorArguments, EnforceArguments,
+    ContextAction, ContextArguments, DashboardArguments, DebugAction, DecideArguments, DiagAction,
+    DiagFilter, DisableArguments, DlqAction, DlqAdd, DlqRetry, DoctorArguments, EnforceArguments,
     EscalationAction, EscalationOpen, ExplainArguments, ExportAction, ExportArguments,
     ExportFormat, ExportTo, FactsArguments, Failure, FailureAction, InitArguments,
     InstallArguments, LearnArguments, LintArguments, ListFormat, LogArguments, LspArguments,
@@ -182,6 +182,7 @@ fn print_empty(console: &mut Console<'_>, format: ListFormat, what: &str) {
 fn command(world: &dyn World, console: &mut Console<'_>, arguments: &[OsString]) -> u8 {
     let fenced = project::fenced(world, &project::find(world, None));
     let world = fenced.as_ref().map_or(world, |it| it as &dyn World);
+    let arguments = &line::grouped(arguments);
     if let Some(words) = help::nested(arguments) {
         return help::run(console, &words);
     }
@@ -211,7 +212,6 @@ fn command(world: &dyn World, console: &mut Console<'_>, arguments: &[OsString])
         Command::Enable => pause::enable(world, console),
         Command::Enforce(it) => enforce::run(world, console, &it),
         Command::Store(it) => store::run(world, console, &it.action),
-        Command::State(it) => state::run(world, console, &it.action),
         Command::Status(it) => status::run(world, console, &it),
         Command::Inbox(it) => inbox::run(world, console, &it),
         Command::Dashboard(it) => dashboard::run(world, console, &it),
@@ -222,16 +222,12 @@ fn command(world: &dyn World, console: &mut Console<'_>, arguments: &[OsString])
         Command::Log(it) => log::run(world, console, &it),
         Command::Lsp(it) => lsp::run(world, console, &it),
         Command::Explain(it) => explain::run(world, console, &it),
-        Command::Diag(it) => diag::run(world, console, &it.action),
         Command::Breaker(it) => breaker::run(world, console, &it.action),
         Command::Dlq(it) => dlq::run(world, console, &it.action),
         Command::Escalation(it) => escalation::run(world, console, &it.action),
         Command::Run(it) => run::run(world, console, &it),
-        Command::Failure(it) => failure::run(world, console, &it.action),
         Command::Signal(it) => signal::run(world, console, &it),
         Command::Context(it) => context::run(world, console, &it),
-        Command::Decide(it) => decide::run(world, console, &it),
-        Command::Rationalization(it) => rationalization::run(world, console, &it.action),
         Command::Replay(it) => replay::run(world, console, &it),
         Command::Install(it) => install::run(world, console, &it),
         Command::Uninstall(it) => install::uninstall(world, console, &it),
@@ -239,9 +235,20 @@ fn command(world: &dyn World, console: &mut Console<'_>, arguments: &[OsString])
         Command::Trust(it) => trust::run(world, console, &it),
         Command::Pack(it) => remote::run(world, console, &it.action),
         Command::Schema(it) => schema::run(console, &it),
+        Command::Debug(it) => debug(world, console, &it.action),
         Command::Completions { shell } => line::completions(console, shell),
         Command::Help { topic } => help::run(console, &topic),
         Command::Man { command } => line::man(console, &command),
+    }
+}
+
+fn debug(world: &dyn World, console: &mut Console<'_>, action: &DebugAction) -> u8 {
+    match action {
+        DebugAction::State(it) => state::run(world, console, &it.action),
+        DebugAction::Diag(it) => diag::run(world, console, &it.action),
+        DebugAction::Failure(it) => failure::run(world, console, &it.action),
+        DebugAction::Decide(it) => decide::run(world, console, it),
+        DebugAction::Rationalization(it) => rationalization::run(world, console, &it.action),
     }
 }
 

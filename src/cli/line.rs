@@ -3,9 +3,9 @@
 use std::ffi::OsString;
 
 use clap::builder::{BoolishValueParser, PossibleValuesParser};
-use clap::{ArgAction, CommandFactory, FromArgMatches};
+use clap::{ArgAction, CommandFactory, FromArgMatches, Subcommand};
 
-use super::arguments::Arguments;
+use super::arguments::{Arguments, DebugAction};
 use super::{Console, EXIT_BROKEN, EXIT_OK, EXIT_USAGE};
 use policyd_book::{EXAMPLES, PAGES, Page};
 use policyd_harness::HARNESSES;
@@ -15,6 +15,8 @@ use policyd_yaml::suggest;
 
 /// Command without environment variables: a hook call uses only the options of its hook line.
 const HOOK_COMMAND: &str = "eval";
+/// Group of the rarely used commands.
+const DEBUG_COMMAND: &str = "debug";
 /// Prefix of all environment variables.
 const PREFIX: &str = "POLICYD";
 /// Option whose variable is read elsewhere: see `packs::find`.
@@ -23,6 +25,25 @@ const OWN_VARIABLE: &str = "policies";
 pub(super) fn parse(arguments: &[OsString]) -> Result<Arguments, clap::Error> {
     let mut matches = described(arguments).try_get_matches_from(arguments)?;
     Arguments::from_arg_matches_mut(&mut matches)
+}
+
+/// Inserts `debug` before a command of this group: `policyd state list` means `policyd debug state list`.
+pub(super) fn grouped(arguments: &[OsString]) -> Vec<OsString> {
+    let mut words = arguments.to_vec();
+    let mut at = 1;
+    while let Some(word) = words.get(at).map(|it| it.to_string_lossy()) {
+        match word.as_ref() {
+            "--color" | "-C" => at += 2,
+            it if it.starts_with('-') => at += 1,
+            it => {
+                if DebugAction::has_subcommand(it) {
+                    words.insert(at, DEBUG_COMMAND.into());
+                }
+                break;
+            }
+        }
+    }
+    words
 }
 
 /// All commands; of those that may be meant each option with its variable: `--fail-level` of `lint` is

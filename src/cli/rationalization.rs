@@ -1,4 +1,4 @@
-//! `policyd rationalization`: excuses and red flags in a text, and what counters them.
+//! `policyd debug rationalization`: excuses and red flags in a text, and what counters them.
 
 use std::io::Read as _;
 use std::path::Path;

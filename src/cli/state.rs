@@ -1,4 +1,4 @@
-//! `policyd state`: show, verify, reset and list the state of sessions.
+//! `policyd debug state`: show, verify, reset and list the state of sessions.
 
 use std::time::Duration;
 
@@ -105,8 +105,9 @@ fn verify(
 
 fn reset(console: &mut Console<'_>, store: &SessionStore<'_>, id: &SessionId) -> u8 {
     if store.peek(id).origin == StateOrigin::Fresh {
-        console
-            .eprint(&format!("unknown session {id}\nhelp: run `policyd state list` to list them"));
+        console.eprint(&format!(
+            "unknown session {id}\nhelp: run `policyd debug state list` to list them"
+        ));
         return EXIT_BROKEN;
     }
     let action = format!("reset the counters of session {id}");

@@ -1,4 +1,4 @@
-//! Arguments of `policyd signal` and `policyd decide`.
+//! Arguments of `policyd signal` and `policyd debug decide`.
 
 use std::path::PathBuf;
 use std::time::Duration;
