@@ -23,6 +23,8 @@ pub struct NameTable {
     pub(super) signals: Vec<String>,
     pub(super) classes: Vec<String>,
     pub(super) guards: Vec<String>,
+    /// Guards and checks that the pack disables.
+    pub(super) disabled: Vec<String>,
     pub(super) classes_of_commands: Vec<String>,
     /// Earlier ids of checks and guards, each with the present one.
     former: BTreeMap<String, String>,
@@ -41,6 +43,8 @@ impl NameTable {
             let (before, _) = reaction.breaker.split_once("${")?;
             Some(format!("{before}*"))
         });
+        let guards = policy.guards.rules.iter().map(|it| it.id.clone());
+        let off = policy.considerations.iter().filter(|it| !it.enabled).map(|it| it.id.clone());
         let former = policy.former_ids().map(|(former, id)| (former.to_owned(), id.to_owned()));
         Self {
             former: former.collect(),
@@ -53,7 +57,8 @@ impl NameTable {
             voices,
             tables: policy.tables.iter().map(|it| it.id.clone()).collect(),
             signals: policy.signals.kinds.iter().map(|it| it.id.clone()).collect(),
-            guards: policy.guards.rules.iter().map(|it| it.id.clone()).collect(),
+            guards: guards.chain(policy.guards.disabled.iter().cloned()).collect(),
+            disabled: policy.guards.disabled.iter().cloned().chain(off).collect(),
             classes: policy.failures.classes.iter().map(|it| it.id.clone()).collect(),
         }
     }
@@ -77,7 +82,8 @@ impl NameTable {
             voices: texts(&mut meant.voices().chain([meant.settings.voice.as_str()])),
             tables: ids("tables.yaml"),
             signals: texts(&mut meant.ids("signals.yaml", "signals")),
-            guards: texts(&mut meant.guards()),
+            guards: ids("guards.yaml"),
+            disabled: texts(&mut meant.disabled_guards()),
             classes: texts(&mut meant.ids("failures.yaml", "classes")),
         }
     }
@@ -109,7 +115,31 @@ impl NameTable {
         self.considerations.iter().cloned().chain(self.probe_ids()).collect()
     }
 
-    /// Returns the names that a case can disable. Guards that the pack disables do not exist.
+    /// Returns why a case cannot be played: it expects something of a rule that the pack disables, and does not enable it.
+    pub(super) fn skip_reason(&self, case: &Node) -> Option<String> {
+        let steps = case.get("steps").and_then(Node::items).unwrap_or_default();
+        let parts = || std::iter::once(case).chain(steps);
+        let enabled = parts().filter_map(|it| it.get("given")?.get("enable"));
+        let enabled: Vec<&str> =
+            enabled.flat_map(Node::one_or_items).filter_map(Node::text).collect();
+        let expected = parts().filter_map(|it| it.get("expect"));
+        let named = expected.flat_map(|it| {
+            let keys = ["guards", "considerations"].into_iter().filter_map(|key| it.get(key));
+            let keys = keys.flat_map(|rules| rules.entries().unwrap_or_default());
+            let decided = it.get("decided_by").map(Node::one_or_items).unwrap_or_default();
+            let is_skipped = |it: &Node| {
+                it.says("skipped") || it.get("status").is_some_and(|it| it.says("skipped"))
+            };
+            let rules = keys.filter(move |(_, wanted)| !is_skipped(wanted)).map(|(id, _)| id);
+            rules.chain(decided).filter_map(Node::text)
+        });
+        let present = named.map(|it| self.former.get(it).map_or(it, String::as_str));
+        let mut off = present.filter(|it| self.disabled.iter().any(|id| id == it));
+        let rule = off.find(|it| !enabled.contains(it))?;
+        Some(format!("the pack disables `{rule}`"))
+    }
+
+    /// Returns the names that a case can disable.
     pub(super) fn switched_off(&self) -> Vec<String> {
         self.switched_on().into_iter().chain(self.guards.iter().cloned()).collect()
     }

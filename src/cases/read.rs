@@ -129,7 +129,11 @@ fn case(node: &Node, known: &NameTable, findings: &mut Vec<Diagnostic>) -> Optio
     (findings.len() == before).then(|| Case {
         name: name.text().unwrap_or_default().to_owned(),
         span: name.span.clone(),
-        skip: node.get("skip").and_then(Node::text).map(|it| it.trim().to_owned()),
+        skip: node
+            .get("skip")
+            .and_then(Node::text)
+            .map(|it| it.trim().to_owned())
+            .or_else(|| known.skip_reason(node)),
         steps,
     })
 }

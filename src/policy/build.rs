@@ -94,6 +94,7 @@ pub(super) struct Built {
     tables: Vec<Table>,
     pub(super) context: Shared<ContextFile>,
     guards: Vec<Guard>,
+    disabled_guards: Vec<String>,
     /// Voices of messages.
     pub(super) voices: Shared<BTreeSet<String>>,
     messages: BTreeMap<String, Vec<MessageChoice>>,
@@ -151,11 +152,12 @@ pub(super) fn build(
         None => Shared::new(messages::voices(layers.top("messages.yaml"))),
     };
     let resilience = builder.resilience_over(layers, base);
-    let guards = builder.guards(layers);
+    let (guards, disabled_guards) = builder.guards(layers);
     let sources = builder.sources;
     Built {
         settings,
         guards,
+        disabled_guards,
         voices,
         vocabulary,
         names,
@@ -255,7 +257,12 @@ pub(super) fn policy(name: String, built: Built) -> Policy {
         signals: resilience.signals.into(),
         approvals: ApprovalLevel::None,
         guarded: events(built.guards.iter().map(|it| &it.on)),
-        guards: Guards { rules: built.guards.into(), knowledge: knowledge.into() }.into(),
+        guards: Guards {
+            rules: built.guards.into(),
+            disabled: built.disabled_guards.into(),
+            knowledge: knowledge.into(),
+        }
+        .into(),
         run: resilience.run.into(),
         tables: built.tables.into(),
         context: context.into(),

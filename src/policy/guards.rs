@@ -32,6 +32,8 @@ use policyd_yaml::shape::Kind;
 pub struct Guards {
     /// The guards, in the order of the files. Their names are in [`Guard::names`](RowNames::names).
     pub rules: Rows<Guard>,
+    /// Ids of the guards that the pack disables. Their cases are skipped.
+    pub disabled: Lazy<Vec<String>>,
     /// Facts about programs.
     pub knowledge: Lazy<ProgramDatabase>,
 }
@@ -371,22 +373,25 @@ fn takes(kind: EventKind, ability: Capability) -> bool {
 }
 
 impl Builder<'_> {
-    /// Builds the guards, without the sets that the manifest disables.
-    pub(super) fn guards(&mut self, layers: &Layers) -> Vec<Guard> {
+    /// Builds the guards, and lists those that the pack disables alone or with their set.
+    pub(super) fn guards(&mut self, layers: &Layers) -> (Vec<Guard>, Vec<String>) {
         let is_disabled = |set: &str| {
             let manifests = layers.top("policyd.yaml").iter();
             let mut said = manifests.filter_map(|file| file.get("guard_sets")?.get(set));
             said.next().and_then(Node::bool) == Some(false)
         };
         let phase = self.phase.replace(EvaluationPhase::ProgramGuard);
-        let rules = wanted(layers.list("guards.yaml"), self.own_only)
-            .filter_map(|entry| {
-                let guard = self.guard(entry)?;
-                (entry.is_used() && !is_disabled(&guard.set)).then_some(guard)
-            })
-            .collect();
+        let (mut rules, mut disabled) = (Vec::new(), Vec::new());
+        for entry in wanted(layers.list("guards.yaml"), self.own_only) {
+            let Some(guard) = self.guard(entry) else { continue };
+            if entry.is_used() && !is_disabled(&guard.set) {
+                rules.push(guard);
+            } else {
+                disabled.push(guard.id);
+            }
+        }
         self.phase = phase;
-        rules
+        (rules, disabled)
     }
 
     fn guard(&mut self, entry: &LayerEntry) -> Option<Guard> {

@@ -188,6 +188,12 @@ impl Meant {
         self.layers.list("guards.yaml").iter().filter(|it| it.is_used()).map(|it| it.id.as_str())
     }
 
+    /// Ids of the guards that are not asked, because the pack disables them alone or with their set.
+    pub fn disabled_guards(&self) -> impl Iterator<Item = &str> {
+        let used: BTreeSet<&str> = self.guards().collect();
+        self.ids_of("guards.yaml").filter(move |it| !used.contains(it))
+    }
+
     /// Returns the globs over tools of a guard. Empty: all tools.
     #[must_use]
     pub fn tools_of(&self, guard: &str) -> Vec<&str> {

@@ -41,6 +41,20 @@ fn a_case_lets_happen_what_clients_do() {
 }
 
 #[test]
+fn a_case_of_a_disabled_guard_is_no_mistake() {
+    let case =
+        "- name: a\n  on: {command: rm x}\n  expect: {guards: {own: fired}, decided_by: [own]}\n";
+    let told = |guard: &str| {
+        let files = [("guards.yaml", guard), ("tests/a.yaml", case)];
+        render_compact(&look(&files, Profile::Default).findings)
+    };
+    let guard = "- {id: own, description: A, commands: [rm], decision: deny, reason: b";
+    assert_eq!(told(&format!("{guard}, enabled: false}}\n")), "");
+    let other = guard.replace("id: own", "id: another");
+    assert!(told(&format!("{other}, enabled: false}}\n")).contains("unknown guard `own`"));
+}
+
+#[test]
 fn a_case_file_says_what_it_means() {
     let rule = consideration("own", "  satisfied: todos.open == 0");
     let told = |cases: &str| {
