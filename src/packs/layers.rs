@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{Found, InvalidPack, explain, loaded_alone};
+use super::{Found, InvalidPack, list, loaded_alone};
 use policyd_facts::event::EventKind;
 use policyd_policy::guards::{Guard, GuardAction};
 use policyd_policy::load::{self, Loaded, Pack};
@@ -15,13 +15,16 @@ pub(super) fn loaded(found: &Found, beneath: &Pack) -> Result<Policy, InvalidPac
     let alone = || loaded_alone(&Found::new(Some(beneath.clone()), Vec::new()));
     let user = match alone() {
         Ok(user) => user,
-        Err(invalid) => return Ok(without(project, beneath, &explain(&invalid))),
+        Err(invalid) => {
+            return Ok(without(project, beneath, &format!("it is broken: {}", list(&invalid))));
+        }
     };
     let Loaded { policy, diagnostics, .. } =
         load::load_over(&found.pack(), Some(beneath), &builtin::pack());
     let Some(mut policy) = policy else {
         let conflict = InvalidPack { diagnostics, ..InvalidPack::default() };
-        return Ok(without(project, beneath, &explain(&conflict)));
+        let why = format!("it conflicts with the pack of this project: {}", list(&conflict));
+        return Ok(without(project, beneath, &why));
     };
     policy.sources = policy.sources.union(project.sources).union(user.sources);
     keep_set(&mut policy, &project);

@@ -487,6 +487,11 @@ fn hash(pack: Option<&Pack>, content: &[u8; 32]) -> [u8; 32] {
 
 /// What is broken and where, for the user: the first findings on one line each.
 pub fn explain(broken: &InvalidPack) -> String {
+    format!("the policy pack is broken: {}", list(broken))
+}
+
+/// The first findings of a broken pack in one line.
+fn list(broken: &InvalidPack) -> String {
     const SHOWN: usize = 5;
     let lines = problems(broken);
     let more = lines.len().saturating_sub(SHOWN);
@@ -494,7 +499,7 @@ pub fn explain(broken: &InvalidPack) -> String {
     if more > 0 {
         text.push_str(&format!("; and {more} more"));
     }
-    format!("the policy pack is broken: {text}")
+    text
 }
 
 /// What is broken and where, one line each.

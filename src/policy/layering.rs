@@ -83,7 +83,7 @@ pub(super) fn below(files: &[(String, Arc<Source>)]) -> Layers {
         Shared::later(move || {
             let mut list = Entries::default();
             let found = files.iter().flat_map(ListFile::entries);
-            layer(&mut list, found.collect(), true, &mut Vec::new());
+            layer(&mut list, found.collect(), LayerRole::Implicit, &mut Vec::new());
             list.into_owned()
         })
     };
@@ -98,6 +98,12 @@ pub(super) fn add(
     implicit: bool,
     diagnostics: &mut Vec<Diagnostic>,
 ) {
+    let role = match (layers.adds_user_pack, implicit) {
+        (true, true) => LayerRole::ImplicitOfUser,
+        (true, false) => LayerRole::OfUser,
+        (false, true) => LayerRole::Implicit,
+        (false, false) => LayerRole::Explicit,
+    };
     let own = nodes.iter().filter(|(_, node)| !remote::is_inherited(&node.span.source));
     layers.own_files.extend(own.map(|(file, _)| *file));
     let (tops, lists) = (Arc::make_mut(&mut layers.tops), Arc::make_mut(&mut layers.lists));
@@ -118,7 +124,7 @@ pub(super) fn add(
     for (section, entries) in own.into_iter().filter(|(_, entries)| !entries.is_empty()) {
         let list = lists.entry(section).or_default();
         let inherited = list.len();
-        layer(list, entries, implicit, diagnostics);
+        layer(list, entries, role, diagnostics);
         if FIRST_DECIDES.contains(&section) && list.len() > inherited {
             list.to_mut().rotate_left(inherited);
         }
@@ -180,13 +186,28 @@ impl EntryIndex {
     }
 }
 
+/// How the entries of a pack join those of the packs below.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum LayerRole {
+    /// `override: true` marks an entry that changes an inherited one.
+    Explicit,
+    /// An entry with an inherited id changes the inherited entry.
+    Implicit,
+    /// Like `Explicit`. The pack of a project can replace the entries that are added.
+    OfUser,
+    /// Like `Implicit`. The pack of a project can replace the entries that are added.
+    ImplicitOfUser,
+}
+
 /// Adds entries to a list. An entry that overrides an inherited one becomes a layer of it.
 fn layer(
     into: &mut Entries,
     entries: Vec<Identified<'_>>,
-    implicit: bool,
+    role: LayerRole,
     diagnostics: &mut Vec<Diagnostic>,
 ) {
+    let implicit = matches!(role, LayerRole::Implicit | LayerRole::ImplicitOfUser);
+    let is_of_user = matches!(role, LayerRole::OfUser | LayerRole::ImplicitOfUser);
     if entries.is_empty() {
         return;
     }
@@ -210,7 +231,14 @@ fn layer(
                     continue;
                 }
                 index.ids.insert(id.to_owned(), into.len());
-                into.push(Arc::new(LayerEntry::new(id, node)));
+                let mut entry = LayerEntry::new(id, node);
+                entry.is_of_user = is_of_user;
+                into.push(Arc::new(entry));
+            }
+            Some((at, entry))
+                if at < inherited && !repeated && !overrides && !is_of_user && entry.is_of_user =>
+            {
+                *entry = Arc::new(LayerEntry::new(id, node));
             }
             Some((at, entry))
                 if at < inherited

@@ -20,12 +20,15 @@ pub(super) struct LayerEntry {
     pub(super) formerly: Vec<String>,
     pub(super) layers: Vec<Arc<Node>>,
     is_own: bool,
+    /// Whether the user's pack adds the entry, so that the pack of a project may have another one of this id.
+    pub(super) is_of_user: bool,
 }
 
 impl LayerEntry {
     pub(super) fn new(id: &str, node: &Node) -> Self {
         let (id, formerly) = (id.to_owned(), Vec::new());
-        let mut entry = Self { id, formerly, layers: Vec::with_capacity(1), is_own: false };
+        let layers = Vec::with_capacity(1);
+        let mut entry = Self { id, formerly, layers, is_own: false, is_of_user: false };
         entry.put_over(node);
         entry
     }
@@ -103,6 +106,8 @@ pub(super) struct Layers {
     pub(super) own_files: BTreeSet<&'static str>,
     /// Whether a vocabulary is invalid, so that names can be missing.
     pub(super) incomplete: bool,
+    /// Whether the files that are added are those of the user's pack, beneath the pack of a project.
+    pub(super) adds_user_pack: bool,
 }
 
 /// Files that contain guards. They are one list.

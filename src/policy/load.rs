@@ -69,8 +69,10 @@ fn load_layers(pack: &Pack, beneath: Option<&Pack>, builtin: &Pack, memo: &Memo)
     if let Some(beneath) = beneath.filter(|_| extends) {
         let files = read_files(&beneath.files, &Memo::off(), &mut diagnostics);
         let remote = remote::usable(beneath, &files, &mut diagnostics);
+        layers.adds_user_pack = true;
         put_remote(&mut layers, &remote, &mut diagnostics);
         put_over(&mut layers, beneath, &files, &mut diagnostics);
+        layers.adds_user_pack = false;
     }
     put_remote(&mut layers, &remote::usable(pack, &own, &mut diagnostics), &mut diagnostics);
     put_over(&mut layers, pack, &own, &mut diagnostics);

@@ -133,22 +133,34 @@ fn a_change_of_the_users_pack_takes_effect_at_once() {
 }
 
 #[test]
-fn a_users_pack_that_does_not_fit_is_reported_and_the_project_counts_alone() {
-    for (own, why) in [("- idd: x\n", "guards.yaml:1:3"), (OWN_RULE, "is defined already")] {
-        let world = with_project(OWN_RULE);
-        put_user(&world, own);
-        assert_eq!(decided(&world, "telnet x"), "block no_telnet project");
-        let doctor = run(&world, "doctor").out;
-        assert!(
-            doctor.contains("your pack in /home/me/.config/policyd/policies is not used"),
-            "{doctor}"
-        );
-        assert!(doctor.contains(why), "{why}: {doctor}");
-        assert!(run(&world, "rules").err.contains("is not used here"));
-        let start = json!({"session_id": "s", "cwd": "/work", "source": "startup"});
-        let said = call(&world, &["eval", "--hook", "session-start"], start.to_string().as_bytes());
-        assert!(said.out.contains("is not used here"), "{}", said.out);
+fn the_stricter_of_two_rules_with_one_id_counts_and_the_rest_of_both_packs_stays() {
+    let asks = OWN_RULE.replace("block", "ask");
+    for (project, user, decision) in [
+        (OWN_RULE, asks.as_str(), "block no_telnet project"),
+        (asks.as_str(), OWN_RULE, "block no_telnet user"),
+        (OWN_RULE, OWN_RULE, "block no_telnet project"),
+    ] {
+        let world = with_project(project);
+        put_user(&world, &format!("{user}{}", OWN_RULE.replace("telnet", "rlogin")));
+        assert_eq!(decided(&world, "telnet x"), decision);
+        assert_eq!(decided(&world, "rlogin x"), "block no_rlogin user");
+        assert!(!run(&world, "doctor").out.contains("is not used"));
     }
+}
+
+#[test]
+fn a_users_pack_that_is_broken_is_reported_and_the_project_counts_alone() {
+    let world = with_project(OWN_RULE);
+    put_user(&world, "- idd: x\n");
+    assert_eq!(decided(&world, "telnet x"), "block no_telnet project");
+    let doctor = run(&world, "doctor").out;
+    let said = "your pack in /home/me/.config/policyd/policies is not used here: it is broken: ";
+    assert!(doctor.contains(said), "{doctor}");
+    assert!(doctor.contains("/home/me/.config/policyd/policies/guards.yaml:1:3"), "{doctor}");
+    assert!(run(&world, "rules").err.contains("is not used here"));
+    let start = json!({"session_id": "s", "cwd": "/work", "source": "startup"});
+    let said = call(&world, &["eval", "--hook", "session-start"], start.to_string().as_bytes());
+    assert!(said.out.contains("is not used here"), "{}", said.out);
 }
 
 #[test]
