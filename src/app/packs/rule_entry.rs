@@ -60,7 +60,11 @@ impl RuleEntry<'_> {
             };
             let place = it.get("id").unwrap_or(it).span.place();
             let reason = match it.get("enabled").filter(|_| !is_override(it)) {
-                Some(enabled) => comment_after(&source.text, enabled).to_owned(),
+                Some(enabled) => {
+                    let is_flow = it.span.text().starts_with('{');
+                    let end = if is_flow { it.span.end } else { enabled.span.end };
+                    comment_after(&source.text, end).to_owned()
+                }
                 None => text("reason").trim().to_owned(),
             };
             OverriddenRule { id: text("id").to_owned(), state, reason, place, owner }
@@ -104,6 +108,15 @@ impl RuleEntry<'_> {
     /// Returns the text of a file with the entry. `names` are the id and the earlier ids. `None` if the file has a form
     /// that this does not edit.
     pub(super) fn put_into(&self, text: &str, names: &[&str]) -> Option<String> {
+        // A file from Windows keeps its line ends.
+        let unix = text.replace("\r\n", "\n");
+        if unix.len() < text.len() && !unix.contains('\r') {
+            return Some(self.put_into_lines(&unix, names)?.replace('\n', "\r\n"));
+        }
+        self.put_into_lines(text, names)
+    }
+
+    fn put_into_lines(&self, text: &str, names: &[&str]) -> Option<String> {
         let source = Arc::new(Source { name: "rules".to_owned(), text: text.to_owned() });
         let Some(root) = yaml::parse(&source).0 else {
             let line = if self.is_default() { String::new() } else { self.line() };
@@ -145,10 +158,17 @@ impl RuleEntry<'_> {
         let NodeKind::Map(entries) = &entry.kind else { return None };
         let (id, id_value) = entries.first()?;
         let is_flow = entry.span.text().starts_with('{');
+        let reason = self.reason.map(|it| it.split_whitespace().collect::<Vec<_>>().join(" "));
         // An own rule has no key for the reason.
-        let comment = self.reason.map_or_else(String::new, |it| {
-            format!("  # {}", it.split_whitespace().collect::<Vec<_>>().join(" "))
-        });
+        let comment = match (&reason, entry.get("reason")) {
+            (Some(reason), Some(old)) => {
+                let reason = serde_json::Value::from(reason.as_str()).to_string();
+                edits.push((old.span.start, old.span.end, reason));
+                String::new()
+            }
+            (Some(reason), None) => format!("  # {reason}"),
+            (None, _) => String::new(),
+        };
         for (key, value) in self.values() {
             let usual = if key == "enabled" { "true" } else { "enforce" };
             match (entry.get(key), value) {
@@ -178,6 +198,13 @@ impl RuleEntry<'_> {
                 }
             }
         }
+        if is_flow && !comment.is_empty() {
+            let (end, rest) = (line_end(text, entry.span.end), text.get(entry.span.end..)?);
+            let rest = rest.lines().next().unwrap_or_default().trim_start();
+            if rest.is_empty() || rest.starts_with('#') {
+                edits.push((entry.span.end, end, comment));
+            }
+        }
         edits.sort_by_key(|(start, ..)| std::cmp::Reverse(*start));
         let mut text = text.to_owned();
         for (start, end, new) in edits {
@@ -187,9 +214,9 @@ impl RuleEntry<'_> {
     }
 }
 
-/// Returns the comment behind a value on its line.
-fn comment_after<'t>(text: &'t str, value: &Node) -> &'t str {
-    let rest = text.get(value.span.end..line_end(text, value.span.end)).unwrap_or_default();
+/// Returns the comment behind a position on its line.
+fn comment_after(text: &str, end: usize) -> &str {
+    let rest = text.get(end..line_end(text, end)).unwrap_or_default();
     rest.trim().strip_prefix('#').unwrap_or_default().trim()
 }
 
@@ -273,8 +300,18 @@ mod tests {
         assert_eq!(
             put(flow, RuleSwitch::Warn, EntryKeys::Fewest).as_deref(),
             Some(
-                "- {id: x, mode: warn, override: true, enabled: true, decision: ask, reason: r}\n"
+                "- {id: x, mode: warn, override: true, enabled: true, decision: ask, reason: \"why: a \\\"b\\\"\"}\n"
             )
+        );
+        let own = "- {id: x, commands: [x]}\r\n- {id: y}\r\n";
+        let off = put(own, RuleSwitch::Off, EntryKeys::Fewest).unwrap();
+        let wanted = "- {id: x, enabled: false, commands: [x]}  # why: a \"b\"\r\n- {id: y}\r\n";
+        assert_eq!(off, wanted);
+        let source = Arc::new(Source { name: "guards.yaml".to_owned(), text: off });
+        let listed = RuleEntry::overrides_in(&source, OverrideOwner::Project);
+        assert_eq!(
+            listed.iter().map(|it| it.reason.as_str()).collect::<Vec<_>>(),
+            ["why: a \"b\""]
         );
         assert_eq!(put("[{id: x}]\n", RuleSwitch::Off, EntryKeys::Fewest), None);
         assert_eq!(put("a: b\n", RuleSwitch::Off, EntryKeys::Fewest), None);

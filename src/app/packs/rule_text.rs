@@ -108,7 +108,9 @@ fn add_case(examples: &mut RuleExamples, case: &Case, id: &str) {
                     }
                 }
                 // The name of a case of several steps describes none of them.
-                ["considerations", name, "status"] if *name == id && case.steps.len() == 1 => {
+                ["considerations", name, "status" | "consequence"]
+                    if *name == id && case.steps.len() == 1 =>
+                {
                     if let Some(fires) = result(it) {
                         examples.add(fires, case.name.clone());
                     }
@@ -123,7 +125,7 @@ fn add_case(examples: &mut RuleExamples, case: &Case, id: &str) {
 fn result(expectation: &Expectation) -> Option<bool> {
     let Matcher::Is(Value::String(word)) = &expectation.test else { return None };
     match word.as_str() {
-        "fired" | "unsatisfied" => Some(true),
+        "fired" | "unsatisfied" | "blocks" | "warns" | "recorded" => Some(true),
         "silent" | "passed" | "satisfied" => Some(false),
         _ => None,
     }
