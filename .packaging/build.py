@@ -98,6 +98,7 @@ def build(folders: dict[Target, Path], out: Path) -> None:
         if "/" not in name
     ]
     made["SHA256SUMS"] = "".join(sums).encode()
+    made["notes/release.md"] = documents.release_notes().encode()
     for name, data in made.items():
         path = out / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -119,6 +120,8 @@ def main() -> None:
     arguments = parsed(sys.argv[1:])
     if arguments.tag is not None and arguments.tag != f"v{VERSION}":
         sys.exit(f"the tag is `{arguments.tag}`, and the version of Cargo.toml is {VERSION}")
+    if arguments.tag is not None and not documents.is_dated():
+        sys.exit(f"CHANGELOG.md has no section `## {VERSION} - DATE`\nhelp: write the date of the release")
     given = dict(pair.partition("=")[::2] for pair in arguments.folders)
     known = {target.triple: target for target in TARGETS}
     unknown, missing = given.keys() - known, known.keys() - given

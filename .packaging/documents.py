@@ -5,7 +5,7 @@ import subprocess
 from pathlib import Path
 
 from files import File
-from project import NAME, ROOT
+from project import NAME, REPOSITORY, ROOT, VERSION
 
 # The file names that the shells look for.
 COMPLETIONS = {
@@ -42,3 +42,25 @@ def completions(program: Path) -> dict[str, File]:
 
 def license_file() -> File:
     return File("LICENSE", (ROOT / "LICENSE").read_bytes())
+
+
+def changes() -> tuple[str, str]:
+    """The heading and the text of this version in the changelog."""
+    text = (ROOT / "CHANGELOG.md").read_text()
+    section = re.search(rf"^## ({re.escape(VERSION)} .*)\n(?s:(.*?))(?=^## |\Z)", text, re.M)
+    if section is None:
+        raise SystemExit(f"CHANGELOG.md has no section for {VERSION}")
+    return section[1], section[2].strip()
+
+
+def is_dated() -> bool:
+    return re.fullmatch(rf"{re.escape(VERSION)} - \d{{4}}-\d\d-\d\d", changes()[0]) is not None
+
+
+def release_notes() -> str:
+    """The changes of this version, and how to check what was downloaded."""
+    check = (
+        "Each file is in `SHA256SUMS` (`sha256sum --check --ignore-missing SHA256SUMS`), and has an attestation of its "
+        f"build (`gh attestation verify FILE --repo {REPOSITORY.removeprefix('https://github.com/')}`)."
+    )
+    return f"{changes()[1]}\n\n## Verify\n\n{check}\n"

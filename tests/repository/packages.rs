@@ -130,6 +130,8 @@ fn packages_can_be_installed_and_used() {
     let names = |all: &[(String, Vec<u8>)]| all.iter().map(|it| it.0.clone()).collect::<Vec<_>>();
     assert_eq!(names(&one), names(&two));
     assert!(one == two, "two builds of the packages differ");
+    let notes = fs::read_to_string(outs[0].join("notes/release.md")).unwrap();
+    assert!(notes.starts_with("### ") && notes.contains("SHA256SUMS"), "{notes}");
     check_bill_of_materials(&read_json(&outs[0].join(format!("policyd-{VERSION}.cdx.json"))));
     let used = python(&[".packaging/try.py", outs[0].to_str().unwrap()]);
     assert!(used.status.success(), "{}", text(&used));
