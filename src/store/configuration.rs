@@ -167,9 +167,14 @@ impl Default for Pins {
 }
 
 impl Pins {
-    fn from_node(node: &Node) -> Self {
+    /// What counts of a file that cannot be read: it may forbid what a file can forbid.
+    fn of_unreadable_file() -> Self {
+        Self { allow_disable: false, allow_exceptions: false, ..Self::default() }
+    }
+
+    /// Reads the keys of a file. Where it does not state a key, `usual` counts.
+    fn from_node(node: &Node, usual: &Self) -> Self {
         let is_set = |key: &str| node.get(key).and_then(Node::bool);
-        let usual = Self::default();
         let packs = allowed_packs(node);
         let hash = |it: &Node| it.text().filter(|it| is_hash(it)).map(str::to_ascii_lowercase);
         Self {
@@ -290,10 +295,13 @@ impl Configuration {
             Ok(None) => Self::default(),
             Ok(Some(source)) => Self::parse(&Arc::new(source), owner),
             Err(problem) => Self {
-                // A file that a user could change is not the organization's.
+                // A file that a user could change is not the organization's. It can still forbid something.
                 hides_pack_rules: !matches!(problem, ConfigurationProblem::Weak(_)),
-                approvals: (!matches!(problem, ConfigurationProblem::Weak(_)))
-                    .then_some(ApprovalLevel::None),
+                approvals: Some(ApprovalLevel::None),
+                pins: match owner {
+                    ConfigurationOwner::Organization => Pins::of_unreadable_file(),
+                    ConfigurationOwner::User => Pins::default(),
+                },
                 problems: vec![problem],
                 ..Self::default()
             },
@@ -306,6 +314,7 @@ impl Configuration {
         if let Some(node) = &node {
             check::check(node, &Kind::Record(owner.keys()), &mut findings);
         }
+        let node = node.or_else(|| before_error(source, findings.first()?));
         let node = node.unwrap_or_else(|| Node::nothing(source));
         findings.extend(invalid_hashes(&node));
         let packs = node.get("packs");
@@ -315,7 +324,10 @@ impl Configuration {
         let hides_pack_rules = is_damaged || findings.iter().any(in_packs);
         let packs = packs.map(PackRules::from_node).unwrap_or_default();
         let pins = match owner {
-            ConfigurationOwner::Organization => Pins::from_node(&node),
+            ConfigurationOwner::Organization if is_damaged => {
+                Pins::from_node(&node, &Pins::of_unreadable_file())
+            }
+            ConfigurationOwner::Organization => Pins::from_node(&node, &Pins::default()),
             ConfigurationOwner::User => Pins::default(),
         };
         let (alerts, ignored) = AlertSettings::from_node(&node);
@@ -353,6 +365,13 @@ fn read(
         Ok(text) => Ok(Some(Source { name, text })),
         Err(_) => Err(ConfigurationProblem::NotText { path }),
     }
+}
+
+/// Returns what the lines before the first error contain.
+fn before_error(source: &Arc<Source>, error: &Diagnostic) -> Option<Node> {
+    let start = source.text.get(..error.span.start)?.rfind('\n')?;
+    let text = source.text.get(..=start)?.to_owned();
+    yaml::parse(&Arc::new(Source { name: source.name.clone(), text })).0
 }
 
 /// The list of packs. A key without a value is an empty list.
