@@ -103,18 +103,25 @@ fn load_pack(world: &dyn World, found: &Found) -> Result<Policy, LoadError> {
 
 /// Runs `policyd-tools` with the same arguments. A hook is answered even if this fails.
 fn other_command(arguments: &[OsString], words: &[OsString]) -> ExitCode {
+    if line::is_hook_call(words) {
+        return match sibling::answer(arguments) {
+            Ok(answer) => write(&answer),
+            Err(error) => say(&line::not_analyzed_answer(words, &format!("{error}."))),
+        };
+    }
     let error = match sibling::run(arguments) {
         Ok(code) => return code,
         Err(error) => error,
     };
-    if line::is_hook_call(words) {
-        return say(&line::not_analyzed_answer(words, &format!("{error}.")));
-    }
     drop(writeln!(std::io::stderr().lock(), "policyd: {error}"));
     ExitCode::from(EXIT_BROKEN)
 }
 
 fn say(answer: &str) -> ExitCode {
-    drop(std::io::stdout().lock().write_all(answer.as_bytes()));
+    write(answer.as_bytes())
+}
+
+fn write(answer: &[u8]) -> ExitCode {
+    drop(std::io::stdout().lock().write_all(answer));
     ExitCode::SUCCESS
 }

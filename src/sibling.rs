@@ -11,7 +11,7 @@
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
+use std::process::{Command, ExitCode, ExitStatus, Stdio};
 
 use policyd_base::limits::PACK_COMPILE_TIME_MAX;
 use policyd_base::programs::{self, COMPILE_PACK, FRONT_RELEASE, TOOLS, TOOLS_BESIDE};
@@ -38,6 +38,8 @@ pub(crate) enum SiblingError {
     Run { path: PathBuf, error: WorldError },
     #[error("`{}` failed: {said}", path.display())]
     Failed { path: PathBuf, said: String },
+    #[error("`{}` ended without an answer ({status})", path.display())]
+    NoAnswer { path: PathBuf, status: ExitStatus },
     #[error("cannot run `{}`, because the path is not Unicode", path.display())]
     NotUnicode { path: PathBuf },
 }
@@ -97,6 +99,21 @@ pub(crate) fn run(arguments: &[OsString]) -> Result<ExitCode, SiblingError> {
     let mut command = Command::new(&path);
     command.args(arguments.iter().skip(1)).env(FRONT_RELEASE, env!("CARGO_PKG_VERSION"));
     start(command, &started).map_err(|error| SiblingError::Start { path, error })
+}
+
+/// Runs `policyd-tools` for a hook, and returns its answer. Its exit code is 0, whatever it answers, so another one means that it
+/// crashed.
+pub(crate) fn answer(arguments: &[OsString]) -> Result<Vec<u8>, SiblingError> {
+    let (_, path) = checked(arguments.first())?;
+    let mut command = Command::new(&path);
+    command.args(arguments.iter().skip(1)).env(FRONT_RELEASE, env!("CARGO_PKG_VERSION"));
+    command.stdin(Stdio::inherit()).stdout(Stdio::piped()).stderr(Stdio::inherit());
+    let output = command.spawn().and_then(std::process::Child::wait_with_output);
+    match output {
+        Ok(output) if output.status.success() => Ok(output.stdout),
+        Ok(output) => Err(SiblingError::NoAnswer { path, status: output.status }),
+        Err(error) => Err(SiblingError::Start { path, error }),
+    }
 }
 
 /// Finds the program: beside this one, else where the build of this one put it.

@@ -52,6 +52,27 @@ fn hooks_are_answered_without_policyd_tools() {
 }
 
 #[test]
+#[cfg(unix)]
+fn a_hook_is_answered_if_policyd_tools_crashes() {
+    use std::os::unix::fs::PermissionsExt;
+    let machine = Machine::new();
+    let folder = installed(&machine, &[FRONT]);
+    let tools = folder.join(TOOLS);
+    for script in ["exit 1", "kill -SEGV $$", "exit 2"] {
+        fs::write(&tools, format!("#!/bin/sh\n{script}\n")).unwrap();
+        fs::set_permissions(&tools, fs::Permissions::from_mode(0o755)).unwrap();
+        let hook = ["eval", "--hook", "pre-tool-use", "--explain"];
+        let called = call(&machine, &folder.join(FRONT), &hook);
+        assert_eq!(
+            (called.code, decision(&called)),
+            (Some(0), "ask".into()),
+            "{script}: {called:?}"
+        );
+        assert!(called.stdout.contains("ended without an answer"), "{called:?}");
+    }
+}
+
+#[test]
 fn what_scripts_and_clients_start_often_runs_without_policyd_tools() {
     let machine = Machine::new();
     let folder = installed(&machine, &[FRONT, TOOLS]);
