@@ -25,6 +25,7 @@ use policyd_state::breaker::{
     FailureEffect,
 };
 use policyd_store::breakers::BreakerStore;
+use policyd_store::shared::SyncLimits;
 use policyd_world::{World, WorldError};
 use policyd_yaml::suggest;
 use policyd_yaml::time::duration_text;
@@ -71,7 +72,19 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, action: &Breaker
     let (sessions, own) = project::sessions(world, &project, &policy.settings);
     let store =
         BreakerStore::new(world, &own, sessions.durability.clone()).patient(COMMAND_LOCK_WAIT);
-    let limits = if matches!(action, BreakerAction::Allow { .. }) { QUICK } else { COMMAND };
+    let limits = match action {
+        BreakerAction::Allow { .. } => QUICK,
+        // Scripts record each call, so a server that did not answer a moment ago is not waited for again.
+        BreakerAction::Record(_) => SyncLimits { at_once: false, ..COMMAND },
+        BreakerAction::List { .. }
+        | BreakerAction::Status { .. }
+        | BreakerAction::Show { .. }
+        | BreakerAction::Explain { .. }
+        | BreakerAction::Watch { .. }
+        | BreakerAction::Trip { .. }
+        | BreakerAction::Reset { .. }
+        | BreakerAction::Route { .. } => COMMAND,
+    };
     let files = LocalFiles { root: &own, durability: &sessions.durability };
     // The process ends with its answer: taking a policy apart would only delay it.
     let command = BreakerCommand { world, store, policy: ManuallyDrop::new(policy) };

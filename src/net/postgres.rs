@@ -98,7 +98,14 @@ pub(crate) fn connect(
         Ok((client, announcements))
     };
     let connected = runtime.block_on(within(limit, connecting));
-    let (client, announcements) = connected.map_err(not_connected)?;
+    let (client, announcements) = match connected {
+        Ok(connected) => connected,
+        Err(error) => {
+            // A name server that does not answer keeps a thread of the runtime waiting.
+            runtime.shutdown_background();
+            return Err(not_connected(error));
+        }
+    };
     let group = address.group.clone();
     let (listens, schema) = (false, None);
     Ok(Box::new(PostgresServer {

@@ -207,6 +207,12 @@ impl RunStep<'_> {
         }
         if limits.idle > 0 && self.run.idle >= limits.idle {
             let why = format!("nothing changed in {} turns", self.run.idle);
+            let why = match &turn.failure {
+                Some(failure) => {
+                    format!("{why}; the last one failed ({}): {}", failure.class, failure.text)
+                }
+                None => why,
+            };
             return self.end(RunStatus::CircuitBreaker, &why);
         }
         if limits.aborts > 0 && self.run.aborts >= limits.aborts {

@@ -46,12 +46,12 @@ const WATCHED_AFTER: Duration = Duration::from_millis(50);
 /// A process that kills the group of a program after this process ended in any way, because the
 /// operating system then closes the pipe between them.
 #[cfg(unix)]
-struct Watchdog(Child);
+pub(super) struct Watchdog(Child);
 
 #[cfg(unix)]
 impl Watchdog {
     /// Starts a watchdog. `None` if the system cannot start another process.
-    fn over(child: &Child) -> Option<Self> {
+    pub(super) fn over(child: &Child) -> Option<Self> {
         let mut process = std::process::Command::new("/bin/sh");
         let group = child.id().to_string();
         process.args(["-c", "read -r _ || kill -s KILL -- \"-$0\"", &group]);
@@ -73,11 +73,11 @@ impl Drop for Watchdog {
 
 /// Not supported on this system.
 #[cfg(not(unix))]
-struct Watchdog;
+pub(super) struct Watchdog;
 
 #[cfg(not(unix))]
 impl Watchdog {
-    fn over(_child: &Child) -> Option<Self> {
+    pub(super) fn over(_child: &Child) -> Option<Self> {
         None
     }
 }

@@ -9,7 +9,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
 use super::file::world_error;
-use super::process::{DRAIN_MAX, alongside, feed, has_exited, kill_group, spawn};
+use super::process::{DRAIN_MAX, Watchdog, alongside, feed, has_exited, kill_group, spawn};
 use super::{ExternalCommand, RunningProgram, WorldError};
 use crate::ProcessEvent;
 
@@ -19,12 +19,18 @@ const CHUNK: usize = 64 * 1024;
 const CHUNKS: usize = 16;
 /// Maximum interval between two polls of the exit status.
 const LOOK: Duration = Duration::from_millis(10);
+/// Time without output, after the group was killed, after which no more output is expected.
+const QUIET_MAX: Duration = Duration::from_secs(2);
 
 /// A running program.
 pub(super) struct RunningProcess {
     child: Child,
     output: Receiver<ProcessEvent>,
     exited_at: Option<Instant>,
+    /// Ends the group if this process dies.
+    watchdog: Option<Watchdog>,
+    /// When the rest of the group was killed, or the last output came after that.
+    heard_at: Option<Instant>,
     /// Exit code after the end.
     ended: Option<Option<i32>>,
 }
@@ -33,7 +39,10 @@ impl RunningProcess {
     pub(super) fn start(command: &ExternalCommand) -> Result<Self, WorldError> {
         let (sender, output) = sync_channel(CHUNKS);
         // On an error below, dropping it kills the program.
-        let mut program = Self { child: spawn(command)?, output, exited_at: None, ended: None };
+        let child = spawn(command)?;
+        let watchdog = Watchdog::over(&child);
+        let mut program =
+            Self { child, output, exited_at: None, watchdog, heard_at: None, ended: None };
         let child = &mut program.child;
         if let Some(pipe) = child.stdout.take() {
             pass_on(pipe, ProcessEvent::Stdout, sender.clone())?;
@@ -67,6 +76,8 @@ impl RunningProcess {
 
     /// Kills the rest of the group, and returns the exit code.
     fn reap(&mut self) -> Result<ProcessEvent, WorldError> {
+        // Before the group, whose id could be reused afterwards.
+        self.watchdog = None;
         // Killed before it is reaped, because its id cannot be reused before.
         kill_group(&mut self.child);
         let status = self.child.wait().map_err(|error| world_error(&error))?;
@@ -101,7 +112,10 @@ impl RunningProgram for RunningProcess {
             }
             let left = wait_max.saturating_sub(began.elapsed());
             match self.output.recv_timeout(LOOK.min(left)) {
-                Ok(sign) => return Ok(sign),
+                Ok(sign) => {
+                    self.heard_at = self.heard_at.map(|_| Instant::now());
+                    return Ok(sign);
+                }
                 Err(RecvTimeoutError::Disconnected) if self.exited_at.is_some() => {
                     return self.reap();
                 }
@@ -109,8 +123,14 @@ impl RunningProgram for RunningProcess {
                 Err(RecvTimeoutError::Disconnected) => std::thread::sleep(LOOK.min(left)),
                 Err(RecvTimeoutError::Timeout) => {}
             }
-            // A grandchild can keep the streams open forever.
-            if self.exited_at.is_some_and(|at| at.elapsed() >= DRAIN_MAX) {
+            // A grandchild can keep the streams open, so the group is killed. What it wrote before is still read, however
+            // busy the machine is. A grandchild that left the group can keep them open forever.
+            if self.heard_at.is_none() && self.exited_at.is_some_and(|at| at.elapsed() >= DRAIN_MAX)
+            {
+                kill_group(&mut self.child);
+                self.heard_at = Some(Instant::now());
+            }
+            if self.heard_at.is_some_and(|at| at.elapsed() >= QUIET_MAX) {
                 return self.reap();
             }
             if began.elapsed() >= wait_max {
