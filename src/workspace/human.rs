@@ -10,6 +10,7 @@
 //! - a process that writes the files of the user's choices itself: guards refuse that to an agent.
 
 use std::fmt::{self, Display, Formatter};
+use std::path::Path;
 
 use policyd_base::programs::{FRONT, TOOLS};
 use policyd_harness::{HARNESSES, Harness};
@@ -43,11 +44,28 @@ pub struct Actor {
     terminal: String,
 }
 
+/// File with the accounts of a machine.
+const ACCOUNTS: &str = "/etc/passwd";
+/// Longest file of accounts that is read.
+const ACCOUNTS_BYTES_MAX: usize = 1024 * 1024;
+
+/// Returns the name of the account of this process. A variable could state any name.
+fn account(world: &dyn World) -> Option<String> {
+    let id = world.user()?.to_string();
+    let accounts = world.read(Path::new(ACCOUNTS), ACCOUNTS_BYTES_MAX).ok()?;
+    let accounts = String::from_utf8_lossy(&accounts).into_owned();
+    accounts.lines().find_map(|line| {
+        let mut fields = line.split(':');
+        let name = fields.next().filter(|it| !it.is_empty())?;
+        (fields.nth(1)? == id).then(|| name.to_owned())
+    })
+}
+
 impl Actor {
     /// The user of this process, and the program that started it.
     pub fn of(world: &dyn World) -> Self {
         let names = ["USER", "LOGNAME", "USERNAME"];
-        let user = names.iter().find_map(|it| world.env(it));
+        let user = account(world).or_else(|| names.iter().find_map(|it| world.env(it)));
         let number = || world.user().map(|it| format!("user {it}"));
         let user = user.or_else(number).unwrap_or_else(|| "an unknown user".to_owned());
         let terminal = world.ancestors().first().map(|it| file_name(&it.program).to_owned());
