@@ -53,6 +53,29 @@ pub(super) fn stays_inside(
     Ok(true)
 }
 
+/// Returns the working directory of a program and the paths in its arguments, as far as they are known. Operands that are
+/// files, as the vocabulary says, are left out.
+pub(super) fn named_places(
+    at: usize,
+    seen: &CallFacts,
+    values: &Rows<ValueOptions>,
+) -> Vec<ResolvedPath> {
+    let Some(program) = seen.call.programs.get(at) else { return Vec::new() };
+    let around = &*seen.around;
+    let folder = program.folder.as_deref().map(|it| around.known_place(it, None));
+    let operands = program.operands(values);
+    let words = program.args.iter().filter(|it| !it.pipe && it.is_known()).filter_map(|word| {
+        let is_operand = operands.iter().any(|it| std::ptr::eq(*it, word));
+        match word.text.split_once('=') {
+            _ if is_operand && program.described => None,
+            Some((_, value)) => Some(ShellText::known(value)),
+            None if word.text.starts_with('-') => behind_option(&word.text).map(ShellText::known),
+            None => Some(word.clone()),
+        }
+    });
+    folder.into_iter().chain(words.map(|it| program.place(&it, false, around))).collect()
+}
+
 /// Returns whether a path lies in the project, or has no stored content.
 fn is_in_project(place: &ResolvedPath, around: &CallEnvironment) -> bool {
     place.real(around).is_some_and(|it| is_nowhere(it) || around.in_project(it))
@@ -61,6 +84,9 @@ fn is_in_project(place: &ResolvedPath, around: &CallEnvironment) -> bool {
 /// Returns whether a path lies in the project or among temporary files. Fails if it is not known. What a program such as
 /// `find` prints lies below its directory.
 fn is_inside(place: &ResolvedPath, around: &CallEnvironment) -> Result<bool, FactError> {
+    if place.glob && place.absolute.as_ref().is_some_and(|it| around.linked.contains(it)) {
+        return Err(not_known(&place.written).into());
+    }
     let is_below = place.written.ends_with("/\u{2026}");
     let real = place.real(around).filter(|_| !place.open || is_below);
     let real = real.ok_or_else(|| not_known(&place.written))?;

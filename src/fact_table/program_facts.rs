@@ -7,7 +7,7 @@ use rhai::Dynamic;
 
 use super::FactError;
 use super::call_facts::{CallFacts, on_call, values};
-use super::containment::{Inside, stays_inside};
+use super::containment::{Inside, named_places, stays_inside};
 use super::context::{ContextPart, Object};
 use super::dynamic::{text_argument, texts};
 use super::params::{COMMANDS, NAMES, OPTION, OPTIONS, PATHS, WORDS};
@@ -17,7 +17,9 @@ pub use super::snapshots::MatchedProgram;
 use super::source::FactSource;
 use super::text_list::list;
 use super::types::{Evidence::Structure, PackName, Subject, Type};
-use policyd_facts::call::{Access, FileAccess, Invocation, ResolvedPath, ShellText, is_nowhere};
+use policyd_facts::call::{
+    Access, FileAccess, Invocation, ResolvedPath, ShellText, folder_of, is_nowhere,
+};
 use policyd_facts::glob::word_matches;
 use policyd_facts::pattern::CommandPattern;
 use policyd_facts::shell::quote;
@@ -210,6 +212,46 @@ pub(super) const ROWS: &[FactRow] = &[
         |it, _| {
             let at = recognized(it)?.at;
             on_call(it, |seen| Ok(stays_inside(at, seen, values(it), Inside::Project)?.into()))
+        },
+    )
+    .from(FactSource::ProgramPaths),
+    field(
+        Subject::Invocation,
+        "in_root",
+        Type::Bool,
+        Structure,
+        [
+            "Whether it works in the root of the project, where its repository is. Another directory can contain one of its own.",
+            "program.in_root",
+        ],
+        |it, _| {
+            let at = recognized(it)?.at;
+            on_call(it, |seen| {
+                let Some(program) = seen.call.programs.get(at) else { return Ok(false.into()) };
+                let folder = match program.name.as_str() {
+                    "git" => folder_of(program, &seen.around),
+                    _ => program.folder.clone(),
+                };
+                let folder = folder.ok_or_else(|| not_known("the working directory"))?;
+                Ok(seen.around.is_project(&folder).into())
+            })
+        },
+    )
+    .from(FactSource::ProgramPaths),
+    field(
+        Subject::Invocation,
+        "named",
+        Subject::Places.as_type(),
+        Structure,
+        [
+            "Its directory and the paths in its arguments, as far as known, without the files that `read` and `changed` have.",
+            "program.named.any([\"**/.ssh/**\"])",
+        ],
+        |it, _| {
+            let at = recognized(it)?.at;
+            on_call(it, |seen| {
+                Ok(it.part(ContextPart::Places(named_places(at, seen, values(it)).into())))
+            })
         },
     )
     .from(FactSource::ProgramPaths),

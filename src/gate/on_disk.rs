@@ -8,6 +8,7 @@ use policyd_base::limits::{CALL_PATCH_BYTES_MAX, CALL_PATCHES_MAX, CALL_PATHS_MA
 use policyd_facts::call::{
     Access, Call, CallDisk, CallEnvironment, LinkTarget, ResolvedPath, normal,
 };
+use policyd_facts::glob::word_matches;
 use policyd_shell::limits::SHELL_TEXT_MAX;
 use policyd_shell::path::in_folder;
 use policyd_world::{FileKind, World, WorldError};
@@ -56,6 +57,7 @@ pub(super) fn inspect_paths(world: &dyn World, call: &mut Call, around: &mut Cal
     let is_missing = |it: &&str| matches!(world.stat(Path::new(it)), Err(WorldError::NotFound));
     around.missing = created.filter(is_missing).map(str::to_owned).collect();
     around.replaced = replaced_files(world, call);
+    around.linked = linked_globs(world, call, around);
     let mut asked = Asked { world, known: BTreeMap::new() };
     let mut real = BTreeMap::new();
     for path in paths {
@@ -77,6 +79,44 @@ pub(super) fn inspect_paths(world: &dyn World, call: &mut Call, around: &mut Cal
     }
     real.retain(|path, it| *path != it.lies || *path != it.leads);
     around.real = real;
+}
+
+/// Names of a directory that are looked at for a glob.
+const GLOB_NAMES_MAX: usize = 1000;
+/// Globs of a call that are looked at.
+const GLOBS_MAX: usize = 16;
+
+/// Returns the globs of a call that can fit a link to a place outside, or whose files are not known.
+fn linked_globs(world: &dyn World, call: &Call, around: &CallEnvironment) -> BTreeSet<String> {
+    let operands = call.programs.iter().flat_map(|program| {
+        let folder = program.folder.as_deref();
+        program.args.iter().filter(|it| it.glob).map(move |it| around.place(it, folder))
+    });
+    let places = call.files.iter().map(|it| it.place.clone()).chain(operands);
+    let globs: BTreeSet<String> =
+        places.filter(|it| it.glob).filter_map(|it| it.absolute).collect();
+    let is_linked = |(at, glob): &(usize, String)| {
+        let Some((folder, pattern)) = glob.rsplit_once('/') else { return true };
+        if *at >= GLOBS_MAX || folder.contains(['*', '?', '[']) {
+            return true;
+        }
+        let names = match world.list(Path::new(folder)) {
+            Ok(names) => names,
+            Err(WorldError::NotFound) => return false,
+            Err(_) => return true,
+        };
+        let is_hidden = |it: &str| it.starts_with('.') && !pattern.starts_with('.');
+        let names: Vec<String> =
+            names.into_iter().filter(|it| !is_hidden(it) && word_matches(pattern, it)).collect();
+        let leads_out = |name: &String| {
+            let path = Path::new(folder).join(name);
+            let is_link = world.entry(&path).is_ok_and(|it| it.link.is_some());
+            is_link
+                && world.real_path(&path).is_ok_and(|it| around.is_outside(&it.to_string_lossy()))
+        };
+        names.len() > GLOB_NAMES_MAX || names.iter().any(leads_out)
+    };
+    globs.into_iter().enumerate().filter(is_linked).map(|(_, glob)| glob).collect()
 }
 
 /// Returns the existing files whose content a call replaces.

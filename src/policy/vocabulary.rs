@@ -135,6 +135,12 @@ record! {
         tree_options: TEXTS => tree_options, "Options whose value is such a folder.";
         marks: TEXTS => marks,
             "Beginnings of the operands that name files, such as `OPEN:`; where absent, the whole operand is the name.";
+        text_unless: TEXTS => text_unless by PLAIN,
+            "Options without which the first operand is a text, such as the script of `sed`; where absent, it is always a file.";
+        remote: Kind::Bool => remote,
+            "Whether operands can name files of another machine: `host:/path`.";
+        marked_options: TEXTS => marked_options,
+            "Options whose value is a text, or a file that they read behind `@`: `-d` of `curl`.";
         lists: OPERANDS => lists,
             "Operands that are folders whose files they print; without such an operand, it is the working folder.";
         unpacks: Kind::Bool => unpacks,

@@ -9,13 +9,15 @@ use policyd_fact_table::types::{Domain, TextMatch};
 use policyd_yaml::node::Node;
 
 /// Lists of options in the vocabulary, by the file's section and their key.
-const OPTION_LISTS: [(&str, &str); 7] = [
+const OPTION_LISTS: [(&str, &str); 9] = [
     ("wrappers", "value_options"),
     ("interpreters", "code"),
     ("interpreters", "other"),
     ("file_effects", "read_options"),
     ("file_effects", "write_options"),
     ("file_effects", "folder_options"),
+    ("file_effects", "text_unless"),
+    ("file_effects", "marked_options"),
     ("shell_values", "options"),
 ];
 

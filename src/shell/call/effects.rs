@@ -37,7 +37,7 @@ impl EffectKind {
         match self {
             Self::Deletes => "deletes",
             Self::Changes => "changes",
-            Self::ChangesTree => "changes files below",
+            Self::ChangesTree => "can change files below",
             Self::Reads => "reads",
             Self::Runs => "runs the file",
             Self::RunsUnknownCode => "runs code that cannot be known:",
@@ -170,6 +170,7 @@ impl Call {
             CallEffect { kind, target, place: Some(EffectPlace::of(place, around)) }
         };
         let files = self.files.iter().filter(|it| !it.place.real(around).is_some_and(is_nowhere));
+        let files = files.filter(|it| !self.is_in_target(&it.place, Some(it.program)));
         let files = files.map(|it| {
             let kind = match it.does {
                 Access::Read => EffectKind::Reads,
@@ -178,7 +179,8 @@ impl Call {
             };
             of_path(kind, &it.place)
         });
-        let trees = self.trees.iter().map(|it| of_path(EffectKind::ChangesTree, &it.place));
+        let trees = self.trees.iter().filter(|it| !self.is_in_target(&it.place, None));
+        let trees = trees.map(|it| of_path(EffectKind::ChangesTree, &it.place));
         let scripts = self.all_scripts();
         let runs = scripts.iter().map(|it| {
             let place = around.known_place(&it.path, None);
@@ -201,5 +203,25 @@ impl Call {
         all.sort();
         all.dedup();
         all
+    }
+
+    /// Returns whether a path is only there if the target of a copy is a directory that receives the source: the target is
+    /// listed already. For a file, the target is one of the same program; for a directory tree, one of any program.
+    fn is_in_target(&self, place: &ResolvedPath, of_file: Option<Option<usize>>) -> bool {
+        let Some(path) = place.absolute.as_deref() else { return false };
+        let mut copied = self.files.iter().filter(|it| it.does == Access::Write && !it.keeps);
+        copied.any(|it| {
+            let target = it.place.absolute.as_deref().filter(|target| !target.is_empty());
+            let Some(rest) = target.and_then(|target| path.strip_prefix(target)) else {
+                return false;
+            };
+            match of_file {
+                Some(program) => {
+                    it.program == program
+                        && rest.strip_prefix('/').is_some_and(|it| !it.contains('/'))
+                }
+                None => rest.is_empty() || rest.starts_with('/'),
+            }
+        })
     }
 }

@@ -143,6 +143,12 @@ pub struct FileEffect {
     pub tree_options: Vec<String>,
     /// Beginnings of the operands that name files: `OPEN:`. If empty, the whole operand is the name.
     pub marks: Vec<String>,
+    /// Options without which the first operand is a text, such as the script of `sed`. `None`: it is always a file.
+    pub text_unless: Option<Vec<String>>,
+    /// Whether operands can name files of another machine or system: `host:/path`.
+    pub remote: bool,
+    /// Options whose value is a text, or names a file that is read behind `@`: `-d` of `curl`.
+    pub marked_options: Vec<String>,
     /// Operands that are directories whose files the program prints. Without such an operand, it is the working directory.
     pub lists: OperandSelector,
     /// Whether the program writes any files below the value of one of `tree_options`, or below its
@@ -163,6 +169,26 @@ impl FileEffect {
         let end = file.text.find(',').unwrap_or(file.text.len());
         let text = file.text.get(..end)?.to_owned();
         Some(ShellText { known_to: file.known_to.min(text.len()), text, ..file })
+    }
+
+    /// Returns the operands that can be files.
+    fn file_operands<'a>(
+        &self,
+        program: &'a Invocation,
+        own_words: usize,
+        values: &Rows<ValueOptions>,
+    ) -> Vec<&'a ShellText> {
+        let operands = program.operands(values);
+        let mut operands = operands.into_iter().skip(own_words).peekable();
+        if let Some(options) = &self.text_unless
+            && !options.iter().any(|it| program.has(it, values))
+        {
+            // What is unknown can be an option, or several words.
+            let is_empty = |it: &ShellText| it.all().is_some_and(str::is_empty);
+            while operands.next_if(|it| is_empty(it)).is_some() {}
+            operands.next_if(|it| it.all().is_some());
+        }
+        operands.collect()
     }
 
     /// Returns whether the row says which operands are files.
@@ -318,7 +344,9 @@ pub(super) fn add(call: &mut Call, input: &Json, context: AnalysisContext<'_>) {
             call.written.extend(texts.map(str::to_owned));
         }
     }
-    let patch = PATCH_KEYS.iter().find_map(|key| input.get(*key)).unwrap_or(input).as_str();
+    let patch = PATCH_KEYS.iter().find_map(|key| input.get(*key)).unwrap_or(input);
+    // Some clients give the words of a command: `["apply_patch", TEXT]`.
+    let patch = patch.as_str().or_else(|| patch.as_array()?.last()?.as_str());
     let (files, added) = parse_patch(patch.unwrap_or_default());
     for (does, path) in files {
         let file = FileAccess { does, place: place(path), program: None, keeps: true };
@@ -571,8 +599,11 @@ fn files_of_row(
     }
     // With `mv -t directory a b`, the last operand is not the target.
     let target_given = !into.is_empty();
-    let operands = program.operands(values);
-    let files = operands.iter().skip(own_words);
+    let marked = row.marked_options.iter();
+    let marked = marked.flat_map(|it| program.values(it).chain(program.bundled_values(it, values)));
+    touched.extend(marked.filter(names_marked_file).map(|it| (Access::Read, it)));
+    let operands = row.file_operands(program, own_words, values);
+    let files = operands.iter();
     let files: Vec<&&ShellText> =
         files.filter(|it| !touched.iter().any(|known| known.1 == ***it)).collect();
     let saved = files.iter().enumerate().filter(|it| row.saves.takes(it.0, files.len()));
@@ -585,7 +616,26 @@ fn files_of_row(
         touched.extend(taken.filter_map(|it| Some((does, row.marked(it.1)?))));
     }
     touched.extend(copied(row, &files, into.last()).into_iter().map(|it| (Access::Write, it)));
+    touched.retain(|(_, file)| !row.remote || !is_remote(file));
     touched
+}
+
+/// Returns whether an operand names a file of another machine or system: `host:/path`, `s3://bucket/key`. The letter of a
+/// drive is not a name.
+pub(super) fn is_remote(operand: &ShellText) -> bool {
+    let known = operand.text.get(..operand.known_to).unwrap_or_default();
+    let before = known.split_once(':').map(|it| it.0);
+    before.is_some_and(|it| it.len() > 1 && !it.contains('/') && !it.contains('\\'))
+}
+
+/// Returns whether the value of an option can name a file behind `@`: `@file`, `name=@file`, `name@file`. A text that
+/// begins in another way does not.
+fn names_marked_file(value: &ShellText) -> bool {
+    let is_name = |it: &str| it.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '-'));
+    let text = value.text.as_str();
+    value.known_to == 0
+        || text.split_once('@').is_some_and(|(before, _)| is_name(before))
+        || ["=@", "=<"].iter().any(|it| text.contains(it))
 }
 
 /// Returns the files that `find` deletes. Without a test it is the root itself, otherwise files
@@ -709,8 +759,9 @@ fn changes_tree(program: &Invocation) -> bool {
     stash || !HARMLESS.contains(&program.name.as_str())
 }
 
-/// Returns the directory in which git runs, after its `-C` options.
-pub(super) fn folder_of(git: &Invocation, around: &CallEnvironment) -> Option<String> {
+/// Returns the directory in which git runs, after its `-C` options. `None` if it is not known.
+#[must_use]
+pub fn folder_of(git: &Invocation, around: &CallEnvironment) -> Option<String> {
     let mut folder = git.folder.clone()?;
     let mut args = git.args.iter();
     while let Some(arg) = args.next().filter(|it| it.text.starts_with('-')) {

@@ -38,7 +38,7 @@ pub use disk::{CallDisk, NoDisk};
 pub use effects::{CallEffect, CallEffects, EffectKind, EffectPlace};
 pub use files::{
     Access, CodeCall, FileAccess, FileEffect, Interpreter, OperandSelector, PatchFile,
-    ProgramDatabase, ShellValue, is_nowhere,
+    ProgramDatabase, ShellValue, folder_of, is_nowhere,
 };
 pub use paths::{CallEnvironment, LinkTarget, PathMatchers, ResolvedPath, normal};
 pub use scripts::Script;

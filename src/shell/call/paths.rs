@@ -40,6 +40,9 @@ pub struct CallEnvironment {
     /// Existing files whose content a call replaces.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     pub replaced: BTreeSet<String>,
+    /// Globs one of whose files can be a link to a place outside.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    pub linked: BTreeSet<String>,
     /// Whether the file system ignores case.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub folds_case: bool,
@@ -390,6 +393,12 @@ impl CallEnvironment {
             };
             !home.is_empty() && (is_own || (within(home, root) && within(home, path)))
         })
+    }
+
+    /// Returns whether a path is the directory of the project itself.
+    #[must_use]
+    pub fn is_project(&self, path: &str) -> bool {
+        [self.project.as_str(), self.led_to(&self.project)].contains(&path)
     }
 
     /// Returns the target of a directory of the environment.

@@ -13,7 +13,19 @@ use crate::glob::word_matches;
 use crate::shell::{quote, syntax};
 
 /// Keys of a command line, normalized by [`normal`].
-const COMMANDS: [&str; 6] = ["command", "commands", "cmd", "script", "commandline", "shellcommand"];
+const COMMANDS: [&str; 11] = [
+    "command",
+    "commands",
+    "cmd",
+    "script",
+    "commandline",
+    "cmdline",
+    "shellcommand",
+    "bash",
+    "exec",
+    "run",
+    "argv",
+];
 /// Words in the keys of command lines: `cli_command`, `shellCmd`.
 const COMMAND_WORDS: [&str; 4] = ["command", "commands", "cmd", "commandline"];
 /// Words in keys that say something about a command.
@@ -58,6 +70,10 @@ const SHELL_LINES: [&str; 3] = ["!", "%sx ", "%system "];
 const OF_JAVASCRIPT: [&str; 5] = ["const ", "let ", "require(", "=>", "console."];
 /// Keys of the arguments of a command.
 const ARGUMENTS: [&str; 3] = ["args", "arguments", "argv"];
+/// Keys of a program whose arguments are a list of their own.
+const PROGRAMS: [&str; 4] = ["program", "executable", "binary", "bin"];
+/// Keys of what a tool types into a shell.
+const TYPED: [&str; 4] = ["input", "keys", "text", "line"];
 /// Keys of the working directory of a command.
 const FOLDERS: [&str; 4] = ["cwd", "workdir", "workingdir", "workingdirectory"];
 /// Keys of paths.
@@ -100,7 +116,7 @@ const CONTENTS: [&str; 14] = [
 /// Further keys of text, if the name of the tool does not say what it does.
 const TEXTS: [&str; 3] = ["text", "data", "body"];
 /// Words in the names of tools that run command lines.
-const SHELLS: [&str; 18] = [
+const SHELLS: [&str; 20] = [
     "bash",
     "cmd",
     "command",
@@ -108,6 +124,7 @@ const SHELLS: [&str; 18] = [
     "console",
     "exec",
     "execute",
+    "keys",
     "monitor",
     "powershell",
     "process",
@@ -118,6 +135,7 @@ const SHELLS: [&str; 18] = [
     "shell",
     "ssh",
     "terminal",
+    "tmux",
     "zsh",
 ];
 /// Words in the names of tools that run code, and the equivalent command.
@@ -251,6 +269,7 @@ impl ToolInput<'_> {
             };
             let after: Vec<String> = match key {
                 "script" => Vec::new(),
+                key if ARGUMENTS.contains(&key) => Vec::new(),
                 _ => self.fields.lists(&ARGUMENTS).map(quote).collect(),
             };
             for line in given.into_iter().filter(|it| !it.trim().is_empty()) {
@@ -266,7 +285,19 @@ impl ToolInput<'_> {
                 });
             }
         }
+        lines.extend(self.program());
+        if lines.is_empty() && self.named(&SHELLS) {
+            let typed = self.fields.texts(&TYPED).filter(|it| !it.trim().is_empty());
+            lines.extend(typed.map(str::to_owned));
+        }
         lines
+    }
+
+    /// Returns the command line of a program that a key names apart from its arguments.
+    fn program(&self) -> Option<String> {
+        let program = self.fields.texts(&PROGRAMS).next().filter(|it| !it.contains(' '))?;
+        let arguments: Vec<String> = self.fields.lists(&ARGUMENTS).map(quote).collect();
+        (!arguments.is_empty()).then(|| format!("{} {}", quote(program), arguments.join(" ")))
     }
 
     /// Returns the code that the tool runs, as command lines.

@@ -4,7 +4,7 @@
 //! Contains: [`TreeWrite`] and the recognition of the directory.
 //! Does not contain: writes of files that the call names (`files`).
 
-use super::files::{FileEffect, OperandSelector};
+use super::files::{FileEffect, OperandSelector, is_remote};
 use super::paths::{CallEnvironment, ResolvedPath};
 use super::scope::ShellState;
 use super::statements::Scanner;
@@ -62,6 +62,7 @@ impl Scanner<'_> {
             "git" => super::files::folder_of(program, around),
             _ => scope.folder.path.clone(),
         };
+        let trees = trees.into_iter().filter(|it| !row.remote || !is_remote(&it.0));
         for (file, if_missing) in trees {
             let place = self.resolve_from(&file, here.as_deref(), scope);
             let tree = TreeWrite { place, if_missing };
