@@ -100,10 +100,24 @@ pub(super) const ROWS: &[FactRow] = &[
         "matching",
         PATH,
         (Subject::Files.as_type(), Structure),
-        ["Those whose path matches a glob.", "files.matching(\"**/*.md\").count > 0"],
+        [
+            "Those whose path matches a glob; `./` begins at the project directory.",
+            "files.matching(\"**/*.md\").count > 0",
+        ],
         |it, args| {
-            let glob = PathGlob::new(&text_argument(args, 0)?);
-            Ok(some_files(it, |file| glob.matches(&file.path)))
+            let glob = text_argument(args, 0)?;
+            let Some(below) = glob.strip_prefix("./") else {
+                let glob = PathGlob::new(&glob);
+                return Ok(some_files(it, |file| glob.matches(&file.path)));
+            };
+            // It begins at the project directory.
+            let (glob, project) = (PathGlob::new(&format!("/{below}")), &it.context().project);
+            let is_one = |file: &EditedFile| {
+                let path = project.join(&file.path);
+                let below = path.strip_prefix(project).ok().and_then(|it| it.to_str());
+                below.is_some_and(|it| glob.matches(&format!("/{it}")))
+            };
+            Ok(some_files(it, is_one))
         },
     ),
     method(

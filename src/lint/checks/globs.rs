@@ -125,9 +125,10 @@ fn is_directory(name: &str) -> bool {
     DIRECTORIES.contains(&name) || name == "lib"
 }
 
-/// Why no path is like a glob, and what to write.
-fn never(glob: &str) -> Option<(&'static str, &'static str)> {
+/// Why no path is like a glob, and what to write. A glob that is `anchored` may begin with `./`, the project directory.
+fn never(glob: &str, anchored: bool) -> Option<(&'static str, &'static str)> {
     let text = glob.strip_prefix('!').unwrap_or(glob);
+    let text = text.strip_prefix("./").filter(|it| anchored && !it.is_empty()).unwrap_or(text);
     if text.is_empty() {
         Some(("a path is never empty", "write the intended path, or remove the glob"))
     } else if is_regex(text) {
@@ -170,7 +171,7 @@ fn never(glob: &str) -> Option<(&'static str, &'static str)> {
 
 pub(crate) fn glob_cannot_match(subject: &Subject<'_>, out: &mut Findings) {
     for glob in path_globs(subject) {
-        if let Some((why, help)) = never(glob.text) {
+        if let Some((why, help)) = never(glob.text, glob.is_argument()) {
             out.help(glob.span(), format!("this glob never matches: {why}"), help);
         } else if is_directory(glob.text) && glob.is_argument_of("files.matching") {
             let message = format!("`{0}` matches only a file with the name `{0}`", glob.text);
@@ -203,7 +204,7 @@ fn nothing_left(subject: &Subject<'_>, out: &mut Findings) {
         if term.fact().and_then(paths::member).filter(asks_for_paths).is_none() {
             return;
         }
-        let leaves_out = |it: &str| it.starts_with('!') && never(it).is_none();
+        let leaves_out = |it: &str| it.starts_with('!') && never(it, true).is_none();
         let all = items.iter().all(|it| constant(it).is_some_and(|(it, _)| leaves_out(it)));
         if all && !items.is_empty() {
             out.add(site.span(&list.range), "all of these globs are exclusions", |it| {

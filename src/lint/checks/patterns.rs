@@ -41,6 +41,11 @@ impl Pattern<'_> {
         }
     }
 
+    /// Whether it is an argument in an expression.
+    pub(super) const fn is_argument(&self) -> bool {
+        matches!(self.place, PatternOrigin::Argument(..))
+    }
+
     /// Whether it is the argument of a call with these names.
     pub(super) fn is_argument_of(&self, names: &str) -> bool {
         match self.place {

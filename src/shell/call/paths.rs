@@ -103,6 +103,8 @@ struct PathMatcher {
     of_writing: bool,
     /// The part below the home directory, from the slash on: `/.ssh/*` for `~/.ssh/*`.
     below_home: Option<PathGlob>,
+    /// The part below the project directory, from the slash on: `/src/*` for `./src/*`.
+    below_project: Option<PathGlob>,
     /// The glob itself. A glob below the home directory is expanded to the usual home directories
     /// of other machines.
     globs: Vec<PathGlob>,
@@ -126,6 +128,11 @@ fn at_homes(glob: &str) -> Vec<String> {
 /// Returns the part of a glob below the home directory, from the slash on.
 fn below_home(glob: &str) -> Option<&str> {
     glob.strip_prefix('~').filter(|it| it.is_empty() || it.starts_with('/'))
+}
+
+/// Returns the part of a glob below the project directory, from the slash on.
+fn below_project(glob: &str) -> Option<&str> {
+    glob.strip_prefix('.').filter(|it| it.starts_with('/'))
 }
 
 impl PathMatchers {
@@ -164,13 +171,17 @@ impl PathMatcher {
     fn new(glob: &str) -> Self {
         let globs = at_homes(glob).iter().map(|it| PathGlob::new(it)).collect();
         let below_home = below_home(glob).map(PathGlob::new);
+        let below_project = below_project(glob).map(PathGlob::new);
         let (written, of_writing) = (glob.to_owned(), glob.contains(':'));
         let (folders, folded) = (OnceLock::new(), OnceLock::new());
-        Self { written, of_writing, below_home, globs, folders, folded }
+        Self { written, of_writing, below_home, below_project, globs, folders, folded }
     }
 
     /// Returns whether the files of the glob are deleted together with a directory.
-    fn go_with(&self, folder: &str, is_pattern: bool) -> bool {
+    fn go_with(&self, folder: &str, is_pattern: bool, around: &CallEnvironment) -> bool {
+        if let Some(rest) = below_project(&self.written) {
+            return around.leads_below_project(rest, folder, is_pattern);
+        }
         let folders = self.folders.get_or_init(|| {
             let whole = at_homes(&self.written);
             whole.iter().flat_map(|it| folders_of(it)).map(PathGlob::new).collect()
@@ -190,6 +201,9 @@ impl PathMatcher {
                 leads_into(&glob, path, is_pattern)
             });
         }
+        if let Some(rest) = below_project(&self.written) {
+            return around.leads_below_project(rest, path, is_pattern);
+        }
         if self.written.starts_with('/') {
             return leads_into(&self.written, path, is_pattern);
         }
@@ -202,6 +216,10 @@ impl PathMatcher {
 
     /// Returns whether a path matches the glob.
     fn fits(&self, path: &str, around: &CallEnvironment) -> bool {
+        if let Some(rest) = &self.below_project {
+            let matches = |it: &str| rest.matches(it);
+            return rest.may_match(path) && around.below_project(path).is_some_and(matches);
+        }
         // If the home directory is unknown, a shell expands `~/x` to `/x`.
         let below = |home: &str, glob: &PathGlob| {
             let rest = path.strip_prefix(home.trim_end_matches('/'));
@@ -232,9 +250,17 @@ impl PathMatcher {
             let own = ResolvedPath { folded: None, ..place.clone() };
             Some(glob.may_be(&own, &[path], around))
         };
-        paths.iter().any(|it| fits(it) || (place.itself && self.go_with(it, place.glob)))
+        paths.iter().any(|it| fits(it) || (place.itself && self.go_with(it, place.glob, around)))
             || folded().unwrap_or(false)
+            || (paths.is_empty() && self.may_be_below_project(place))
             || ((paths.is_empty() || self.of_writing) && fits(&without_back(&place.written)))
+    }
+
+    /// Returns whether a path would match the glob in the project directory, if its directory is unknown.
+    fn may_be_below_project(&self, place: &ResolvedPath) -> bool {
+        let written = || format!("/{}", without_back(&place.written));
+        let is_relative = !place.written.starts_with(['/', '~']);
+        is_relative && self.below_project.as_ref().is_some_and(|it| it.matches(&written()))
     }
 
     /// Returns whether a path certainly matches the glob.
@@ -245,6 +271,11 @@ impl PathMatcher {
     /// Returns whether a file name pattern could expand to a file of the glob, in any home
     /// directory.
     fn could_be_meant(&self, path: &str, around: &CallEnvironment) -> bool {
+        if let Some(rest) = below_project(&self.written) {
+            let mut roots = around.roots();
+            return roots
+                .any(|it| could_mean(path, &format!("{}{rest}", it.trim_end_matches('/'))));
+        }
         match below_home(&self.written) {
             Some(rest) => {
                 let own = [around.led_to(&around.home), around.home.as_str()];
@@ -377,6 +408,34 @@ impl CallEnvironment {
         let own = [&self.project, &self.folder].into_iter();
         let mut roots = own.flat_map(|it| [it.as_str(), self.led_to(it)]);
         roots.any(|it| within(path, it) && !self.is_of_home(path, it))
+    }
+
+    /// Returns the project directory, also behind links.
+    fn roots(&self) -> impl Iterator<Item = &str> {
+        [self.project.as_str(), self.led_to(&self.project)].into_iter().filter(|it| !it.is_empty())
+    }
+
+    /// Returns the part of a path below the project directory, from the slash on: empty for the directory
+    /// itself. `None` for another path.
+    #[must_use]
+    pub fn below_project<'p>(&self, path: &'p str) -> Option<&'p str> {
+        let below = |root: &str| {
+            let rest = path.strip_prefix(root.trim_end_matches('/'))?;
+            (rest.is_empty() || rest.starts_with('/')).then_some(rest)
+        };
+        let mut roots = self.roots();
+        roots.find_map(below).or_else(|| {
+            let folded = || self.roots().map(|it| self.folded(it)).find_map(|it| below(&it));
+            self.folds_case.then(folded).flatten()
+        })
+    }
+
+    /// Returns whether a directory is above files of a glob below the project, or below its `**`.
+    fn leads_below_project(&self, rest: &str, path: &str, is_pattern: bool) -> bool {
+        match self.below_project(path) {
+            Some(below) => leads_into(rest, below, is_pattern),
+            None => self.roots().any(|it| within(it, all_of(path))),
+        }
     }
 
     /// Returns whether a path below a root belongs to the home directory and not to a project. If
