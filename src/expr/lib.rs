@@ -189,6 +189,12 @@ impl<H: Handle> Evaluator<H> {
         self.globals.change(change);
     }
 
+    /// Changes the context in a way that any value may differ afterwards.
+    pub fn change_all(&mut self, change: impl FnOnce(&mut H::Context)) {
+        self.turn = self.turn.wrapping_add(1);
+        self.globals.change(change);
+    }
+
     /// Releases the context.
     pub fn leave(&mut self) {
         self.globals.turn_to(None);

@@ -70,7 +70,8 @@ impl ScriptGuards<'_> {
             on_disk::inspect_paths(self.context.world, &mut facts.call, around);
         }
         let facts = Rc::new(facts);
-        evaluator.change(|it| it.call = Some(Rc::clone(&facts)));
+        // What the line does to files is not what the file does.
+        evaluator.change_all(|it| it.call = Some(Rc::clone(&facts)));
         let judged = concerned.iter().copied();
         let found =
             guards::judge(judged, &request.event, &facts, context, evaluator, Detail::Findings);
