@@ -3,10 +3,14 @@
 //! A hook must know whether the repository contains a file. Starting `git` would cost more than the
 //! rest of the hook. Only names are read, in order, up to the first name that decides.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 /// Bytes of the header: signature, version, number of entries.
 const HEADER_BYTES: usize = 12;
 /// Bytes of an entry before its object id: times, device, inode, mode, owner, size.
 const STAT_BYTES: usize = 40;
+/// Length of an object id, except in the SHA-256 format.
+const SHA1_BYTES: usize = 20;
 /// Flag of an entry that has two more bytes of flags.
 const EXTENDED: u16 = 0x4000;
 /// Bits of the flags that contain the length of a name. All bits set: the name is longer.
@@ -74,6 +78,42 @@ pub fn names(bytes: &[u8], id_bytes: usize, most: usize) -> Option<Vec<String>> 
         Some(String::from_utf8_lossy(&entries.name).into_owned())
     });
     Some(names.collect())
+}
+
+/// Returns which of some paths an index contains, as entries or as directories of entries. `None` if the bytes are not a
+/// whole index of a supported version.
+#[must_use]
+pub fn contains(bytes: &[u8], id_bytes: usize, paths: &[&str]) -> Option<Vec<bool>> {
+    let (mut entries, count) = IndexEntries::new(bytes, id_bytes)?;
+    let mut found: BTreeMap<&[u8], bool> = paths.iter().map(|it| (it.as_bytes(), false)).collect();
+    for _ in 0..count {
+        entries.advance()?;
+        let name = entries.name.as_slice();
+        let ends = memchr::memchr_iter(b'/', name).chain([name.len()]);
+        for end in ends {
+            if let Some(found) = name.get(..end).and_then(|it| found.get_mut(it)) {
+                *found = true;
+            }
+        }
+    }
+    Some(paths.iter().map(|it| found.get(it.as_bytes()).copied().unwrap_or_default()).collect())
+}
+
+/// Returns an index of version 2 with these names, whose files have no content. For simulated machines.
+#[must_use]
+pub fn with_names(names: BTreeSet<&str>) -> Vec<u8> {
+    let mut bytes = [&b"DIRC"[..], &2_u32.to_be_bytes()].concat();
+    bytes.extend(u32::try_from(names.len()).unwrap_or(u32::MAX).to_be_bytes());
+    for name in names {
+        let start = bytes.len();
+        bytes.extend([0; STAT_BYTES + SHA1_BYTES]);
+        let length = u16::try_from(name.len()).unwrap_or(u16::MAX).min(NAME_LENGTH);
+        bytes.extend(length.to_be_bytes());
+        bytes.extend(name.as_bytes());
+        let filled = ((bytes.len() - start) / 8 + 1) * 8;
+        bytes.resize(start + filled, 0);
+    }
+    bytes
 }
 
 /// Iterator over the entries of an index.
@@ -235,6 +275,23 @@ mod tests {
         assert_eq!(found(&bytes[..200]), whole, "the rest is not needed");
         assert_eq!(found(b"DIRC\0\0\0\x05\0\0\0\x01"), Scan::Malformed);
         assert_eq!(found(b"PACK\0\0\0\x02\0\0\0\x01"), Scan::Malformed);
+    }
+
+    #[test]
+    fn a_path_is_tracked_as_a_file_or_as_a_directory() {
+        for version in [2, 4] {
+            let bytes = index(version, &["a/b/c.rs", "a.rs"]);
+            let found = contains(&bytes, 20, &["a.rs", "a/b", "a", "a/b/c", "b", "c.rs"]);
+            assert_eq!(found, Some(vec![true, true, true, false, false, false]));
+            assert_eq!(
+                contains(&bytes[..bytes.len() / 2], 20, &["a.rs"]),
+                None,
+                "a part says nothing"
+            );
+        }
+        let long = format!(".a/{}", "x".repeat(5_000));
+        let made = with_names([long.as_str(), "b"].into());
+        assert_eq!(contains(&made, 20, &["b", &long, "c"]), Some(vec![true, true, false]));
     }
 
     #[test]

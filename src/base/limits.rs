@@ -89,6 +89,18 @@ pub const CALL_PATHS_MAX: usize = 512;
 pub const CALL_PATCHES_MAX: usize = 4;
 /// A patch file that is read for a tool call, in bytes.
 pub const CALL_PATCH_BYTES_MAX: usize = 256 * 1024;
+/// Text of a file that guards can read, in bytes. Of a longer file, this beginning is known.
+pub const FILE_TEXT_BYTES_MAX: usize = 256 * 1024;
+/// Lines at the beginning of a file that are its header.
+pub const FILE_HEADER_LINES: usize = 20;
+/// A file whose lines are counted, in bytes.
+pub const FILE_LINES_BYTES_MAX: usize = 8 * 1024 * 1024;
+/// Changed files of one tool call whose texts are read.
+pub const CHANGED_TEXTS_MAX: usize = 32;
+/// Names in directories that are compared with one glob of an expression.
+pub const PROJECT_WALK_MAX: usize = 5_000;
+/// Paths and globs that the expressions of one event ask about.
+pub const PROJECT_QUESTIONS_MAX: usize = 64;
 /// Stored text of one program argument, in bytes.
 pub const PROGRAM_ARG_MAX: usize = 512;
 /// Stored arguments of one program.

@@ -19,6 +19,8 @@ pub(super) fn read(node: &Node, known: &NameTable, findings: &mut Vec<Diagnostic
         branch: text("branch"),
         remote: text("remote"),
         tree_clean: node.get("tree_clean").and_then(Node::bool),
+        tracked: list(node.get("tracked")),
+        uncommitted: list(node.get("uncommitted")),
         approvals: text("approvals"),
         interactive: node.get("interactive").and_then(Node::bool),
         probes: probes(node.get("probes"), known, &pack, findings),

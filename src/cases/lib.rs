@@ -100,6 +100,10 @@ pub struct Given {
     pub remote: Option<String>,
     /// Whether the git work tree is clean.
     pub tree_clean: Option<bool>,
+    /// Paths that git tracks.
+    pub tracked: Vec<String>,
+    /// Paths with changes that are not committed.
+    pub uncommitted: Vec<String>,
     /// Which permission prompts policyd answers: a level of `approvals`.
     pub approvals: Option<String>,
     /// Whether a user is present.

@@ -260,6 +260,8 @@ impl Given {
             branch: later.branch.or(self.branch),
             remote: later.remote.or(self.remote),
             tree_clean: later.tree_clean.or(self.tree_clean),
+            tracked: self.tracked.into_iter().chain(later.tracked).collect(),
+            uncommitted: self.uncommitted.into_iter().chain(later.uncommitted).collect(),
             approvals: later.approvals.or(self.approvals),
             interactive: later.interactive.or(self.interactive),
             probes,

@@ -105,6 +105,12 @@ const GIVEN: &[Field] = &[
         Kind::Bool,
         "Whether the git work tree has no changes; `false` by default.",
     ),
+    field("tracked", TEXTS, "Paths that git tracks, relative to the project; none by default."),
+    field(
+        "uncommitted",
+        TEXTS,
+        "Paths with changes that are not committed, relative to the project; none by default.",
+    ),
     field(
         "approvals",
         Kind::Choice(ApprovalLevel::NAMES),

@@ -55,7 +55,7 @@ pub struct LoggedEvent {
     /// The conversation that a session continues, at its start.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub continued: Option<ContinuedConversation>,
-    /// Guards that also read the session's facts or stored state, which are not logged.
+    /// Guards that also read the session's facts, stored state, or files, which are not logged.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub elsewhere: Vec<String>,
     /// Files whose content was read: patches that the call applies, and scripts that it runs. The content is not
@@ -162,8 +162,8 @@ impl LoggedEvent {
         }
         for id in &self.elsewhere {
             lost.push(format!(
-                "`{id}` also looked at what the session did or what was stored, which is not kept: it is \
-                 not judged again"
+                "`{id}` also looked at what the session did, what was stored, or what files contained, \
+                 which is not kept: it is not judged again"
             ));
         }
         lost

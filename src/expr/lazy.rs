@@ -13,6 +13,7 @@ mod literals;
 
 use std::cell::OnceCell;
 use std::cmp::Reverse;
+use std::ops::Range;
 
 use memchr::memmem;
 use regex_automata::meta::{Config, Regex};
@@ -55,6 +56,13 @@ impl LazyRegex {
     #[must_use]
     pub fn is_match(&self, text: &str) -> bool {
         self.can_match(text) && self.regex().is_some_and(|regex| regex.is_match(text))
+    }
+
+    /// Returns where the pattern occurs first.
+    #[must_use]
+    pub fn first_match(&self, text: &str) -> Option<Range<usize>> {
+        let regex = self.can_match(text).then(|| self.regex()).flatten()?;
+        regex.find(text).map(|it| it.range())
     }
 
     /// Returns the lines of the text in which the pattern occurs, in order.

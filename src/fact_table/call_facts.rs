@@ -12,7 +12,7 @@ use super::context::{ContextPart, Object};
 use super::dynamic::{text_argument, texts};
 use super::events;
 use super::params::{COMMAND, PATHS, WORDS};
-use super::place_facts::globs;
+use super::place_facts::{globs, of_changed};
 use super::relations::Invariant;
 use super::row::{FactRow, field, method};
 pub use super::snapshots::CallFacts;
@@ -275,6 +275,58 @@ pub(super) const ROWS: &[FactRow] = &[
             ["Text that it would write into files.", "action.written.contains(\"@ts-ignore\")"],
             |it, _| on_call(it, |seen| Ok(seen.call.written.join("\n").into())),
         ).from(FactSource::CallPaths),
+    field(
+        Subject::Call,
+        "before",
+        Subject::FileTexts.as_type(),
+        Structure,
+        [
+            "Texts of the files that it changes, as they are: `action.changed.before`.",
+            "action.before.contains(\"DO NOT EDIT\")",
+        ],
+        |it, _| of_changed(it, "before"),
+    )
+    .at(&events::CALLS_AHEAD)
+    .from(FactSource::ChangedTexts),
+    field(
+        Subject::Call,
+        "after",
+        Subject::FileTexts.as_type(),
+        Structure,
+        [
+            "Texts of the files that it changes and does not delete, as they will be: `action.changed.after`.",
+            "action.before.lines > 1000 && action.after.lines < 100",
+        ],
+        |it, _| of_changed(it, "after"),
+    )
+    .at(&events::CALLS_AHEAD)
+    .from(FactSource::ChangedTexts),
+    field(
+        Subject::Call,
+        "added_lines",
+        Type::Texts,
+        Structure,
+        [
+            "Lines that it adds to files: `action.changed.added_lines`.",
+            "action.added_lines.join(\"\\n\").matches(\"TODO\")",
+        ],
+        |it, _| of_changed(it, "added_lines"),
+    )
+    .at(&events::CALLS_AHEAD)
+    .from(FactSource::ChangedTexts),
+    field(
+        Subject::Call,
+        "removed_lines",
+        Type::Texts,
+        Structure,
+        [
+            "Lines that it removes from files: `action.changed.removed_lines`.",
+            "action.removed_lines.len() > 50",
+        ],
+        |it, _| of_changed(it, "removed_lines"),
+    )
+    .at(&events::CALLS_AHEAD)
+    .from(FactSource::ChangedTexts),
     field(
                 Subject::Call,
                 "secrets",

@@ -17,7 +17,7 @@ use super::pattern::TextPatterns;
 use super::prose::Prose;
 use super::snapshots::{
     BreakersSnapshot, CallFacts, ContextUsage, MatchedProgram, ProjectView, QueueSnapshot,
-    SignalSnapshot,
+    ReadText, SignalSnapshot,
 };
 use super::types::Subject;
 use super::{globals, members};
@@ -379,6 +379,8 @@ pub enum ContextPart {
     Program,
     /// Some of the places that the call touches.
     Places(Rc<[ResolvedPath]>),
+    /// Texts of files.
+    Texts(Rc<[ReadText]>),
     /// `rationalizations`
     Rationalizations,
     /// `project`
@@ -418,6 +420,7 @@ impl ContextPart {
             Self::Call => Subject::Call,
             Self::Program => Subject::Invocation,
             Self::Places(_) => Subject::Places,
+            Self::Texts(_) => Subject::FileTexts,
             Self::Project => Subject::Project,
         }
     }

@@ -19,6 +19,11 @@ pub static EVERYWHERE: FactEvents = FactEvents { events: &[], help: "" };
 /// Calls of tools.
 pub static CALLS: FactEvents =
     FactEvents { events: &[TOOL_CALL_EVENTS], help: "add a tool call event under `on`" };
+/// Calls of tools that did not happen yet.
+pub static CALLS_AHEAD: FactEvents = FactEvents {
+    events: &[&[EventKind::PreToolUse, EventKind::PermissionRequest]],
+    help: "name `pre_tool_use` under `on`",
+};
 /// Calls of tools, and prompts, in which secrets are looked for, too.
 pub static CALLS_AND_PROMPTS: FactEvents =
     FactEvents { events: &[TOOL_CALL_EVENTS, PROMPT_EVENTS], help: CALLS.help };

@@ -108,7 +108,7 @@ pub(super) const ROWS: &[FactRow] = &[
     global(
         "project",
         Subject::Project,
-        FactSource::Project,
+        FactSource::Event,
         || ContextPart::Project,
         ["The files of the project on the disk.", "project.has_tests"],
     ),

@@ -12,6 +12,7 @@
 
 pub mod breaker_facts;
 pub mod call_facts;
+pub mod code_owners;
 mod containment;
 pub mod context;
 pub mod context_facts;
@@ -38,6 +39,7 @@ pub mod signal_facts;
 mod snapshots;
 pub mod source;
 pub mod subject;
+pub mod text_facts;
 pub mod wider;
 mod work_facts;
 

@@ -212,6 +212,7 @@ tables! {
     call_facts: Call;
     program_facts: Invocation;
     place_facts: Places;
+    text_facts: FileTexts;
     project_facts: Project;
 }
 

@@ -6,6 +6,8 @@ use std::rc::Rc;
 
 use serde::{Deserialize, Serialize};
 
+use super::FactError;
+use super::code_owners::CodeOwners;
 use policyd_facts::call::{Call, CallEnvironment};
 use policyd_state::breaker::BreakerPhase;
 
@@ -75,6 +77,71 @@ pub struct CallFacts {
     pub around: Rc<CallEnvironment>,
     /// Indexes of the programs that the user's settings of the client let run.
     pub allowed: Vec<usize>,
+    /// What the disk shows of its files and of the project.
+    pub disk: Rc<DiskFacts>,
+}
+
+/// What the disk shows of the files of a tool call and of the project, as far as a rule reads it. What is not here is
+/// unknown.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct DiskFacts {
+    /// How the call changes the texts of files, by absolute path.
+    pub texts: BTreeMap<String, ChangedText>,
+    /// What paths are, by absolute path.
+    pub states: BTreeMap<String, PathState>,
+    /// Whether the project has a path or a file of a glob. `None`: it has too many files to know.
+    pub has: BTreeMap<String, Option<bool>>,
+    /// Texts of files of the project, by path as an expression writes it.
+    pub project_texts: BTreeMap<String, ReadText>,
+    /// The owners of files. `Err` says why they are unknown.
+    pub owners: Option<Result<Rc<CodeOwners>, FactError>>,
+}
+
+/// The text of a file, or why it is unknown.
+pub type ReadText = Result<KnownText, FactError>;
+
+/// The text of a file, or its beginning.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KnownText {
+    /// The text, with `\n` at the end of each line.
+    pub text: Rc<str>,
+    /// Whether it is all of the text.
+    pub is_whole: bool,
+    /// Number of lines of the file. `None` if it is too long to be counted.
+    pub lines: Option<u64>,
+}
+
+impl KnownText {
+    /// A text of which everything is known.
+    #[must_use]
+    pub fn whole(text: &str) -> Self {
+        let lines = u64::try_from(text.lines().count()).ok();
+        Self { text: text.into(), is_whole: true, lines }
+    }
+}
+
+/// How a call changes the text of a file. What is unknown says why.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChangedText {
+    /// The text as it is. A file that does not exist has an empty text.
+    pub before: ReadText,
+    /// The text as it will be. `None` for a file that the call deletes.
+    pub after: Option<ReadText>,
+    /// Lines that the call adds.
+    pub added: Result<Vec<String>, FactError>,
+    /// Lines that the call removes.
+    pub removed: Result<Vec<String>, FactError>,
+}
+
+/// What the disk and git know of a path. `None` is unknown.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct PathState {
+    /// Whether it exists.
+    pub exists: Option<bool>,
+    /// Whether git tracks it, or a file below it.
+    pub tracked: Option<bool>,
+    /// Whether it, or a file below it, has changes that are not committed.
+    pub uncommitted: Option<bool>,
 }
 
 /// Snapshot of the context window's usage, and of the amounts spent.

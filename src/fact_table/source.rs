@@ -48,6 +48,18 @@ pub enum FactSource {
     WorkTree,
     /// The branch that is checked out, as git reports it.
     Branch,
+    /// The texts of the files that the tool call changes.
+    ChangedTexts,
+    /// Which paths exist.
+    PathStates,
+    /// Which paths git tracks, by its index.
+    TrackedPaths,
+    /// Which paths have changes that are not committed, as git reports them.
+    UncommittedPaths,
+    /// Files of the project that an expression names.
+    ProjectFiles,
+    /// The file with the owners of the project's files.
+    CodeOwners,
 }
 
 /// What kind of expression is evaluated. Each kind knows other facts.
@@ -87,7 +99,14 @@ impl EvaluationPhase {
             FactSource::Memory => matches!(self, Self::Check | Self::Excuse | Self::Message),
             FactSource::Excuses => matches!(self, Self::Check | Self::Message),
             FactSource::Outcome => matches!(self, Self::Message),
-            FactSource::Call | FactSource::CallPaths => is_guard,
+            FactSource::Call
+            | FactSource::CallPaths
+            | FactSource::ChangedTexts
+            | FactSource::PathStates
+            | FactSource::TrackedPaths
+            | FactSource::UncommittedPaths
+            | FactSource::ProjectFiles
+            | FactSource::CodeOwners => is_guard,
             FactSource::Program
             | FactSource::ProgramPaths
             | FactSource::WorkTree
@@ -116,7 +135,13 @@ impl FactSource {
             | Self::Program
             | Self::ProgramPaths
             | Self::WorkTree
-            | Self::Branch => false,
+            | Self::Branch
+            | Self::ChangedTexts
+            | Self::PathStates
+            | Self::TrackedPaths
+            | Self::UncommittedPaths
+            | Self::ProjectFiles
+            | Self::CodeOwners => false,
         }
     }
 }
@@ -133,6 +158,15 @@ impl FactSources {
         Self::of(&[FactSource::Breakers, FactSource::Queues, FactSource::Signals]);
     /// Sources for which links are followed.
     pub const PATHS: Self = Self::of(&[FactSource::CallPaths, FactSource::ProgramPaths]);
+
+    /// Sources that ask what a path is.
+    pub const PATH_STATES: Self =
+        Self::of(&[FactSource::PathStates, FactSource::TrackedPaths, FactSource::UncommittedPaths]);
+    /// Sources that read files of the project by their names.
+    pub const PROJECT_FILES: Self = Self::of(&[FactSource::ProjectFiles, FactSource::CodeOwners]);
+    /// Sources that read files for a guard. A record of the call does not have what they contained.
+    pub const FILES: Self =
+        Self::of(&[FactSource::ChangedTexts]).union(Self::PATH_STATES).union(Self::PROJECT_FILES);
 
     /// The set of these sources.
     #[must_use]
@@ -200,6 +234,9 @@ mod tests {
             (r#"breakers["api/x"].open"#, FactSource::Breakers),
             ("probes.pr.ok", FactSource::Probes),
             ("files.kind.count", FactSource::Transcript),
+            ("action.changed.matching.before.contains", FactSource::ChangedTexts),
+            ("project.has_tests", FactSource::Project),
+            ("project.has", FactSource::ProjectFiles),
         ] {
             assert_eq!(source(path), Some(expected), "{path}");
         }
@@ -208,7 +245,8 @@ mod tests {
 
     #[test]
     fn facts_about_paths_follow_links() {
-        for row in tables().filter(|it| it.result == Subject::Places.as_type()) {
+        let places = Subject::Places.as_type();
+        for row in tables().filter(|it| it.result == places && it.owner != places) {
             let global = if row.owner == Subject::Call.as_type() { "action" } else { "program" };
             let path = format!("{global}.{}", row.name);
             let source = FactSources::default().with(source(&path).unwrap());

@@ -56,6 +56,7 @@ texts! {
     Call "action";
     Invocation "program";
     Places "paths";
+    FileTexts "texts of files";
     Project "project";
 }
 

@@ -8,6 +8,7 @@ use std::rc::Rc;
 
 use super::allowances;
 use super::approvals;
+use super::call_files::DiskReader;
 use super::client_rules::ClientRules;
 use super::context::GateContext;
 use super::on_disk::{self, GateDisk};
@@ -115,8 +116,10 @@ impl GuardEvaluation<'_> {
         let asked = (&*context, &mut *evaluator);
         // The result of a tool is not kept.
         let masks = |it: &Guard| !event.tool_response.is_null() && it.masks;
-        let elsewhere =
-            concerned.iter().filter(|it| reads_session(it) || reads_stores(it) || masks(it));
+        let reads_files = |it: &Guard| it.sources.has_some(FactSources::FILES);
+        let elsewhere = concerned
+            .iter()
+            .filter(|it| reads_session(it) || reads_stores(it) || masks(it) || reads_files(it));
         let elsewhere = elsewhere.map(|it| it.id.clone()).collect();
         let detail = self.context.request.detail;
         let mut guarded =
@@ -160,6 +163,23 @@ impl GuardEvaluation<'_> {
             let around = Rc::make_mut(around);
             clean.ask(call, around, asking.into_iter());
         }
+        self.read_files(concerned, seen);
+    }
+
+    /// Adds to a call what its files and those of the project contain, if a guard looks at that.
+    fn read_files(&self, concerned: &[&Guard], seen: &mut CallFacts) {
+        if !self.context.policy.sources.has_some(FactSources::FILES) {
+            return;
+        }
+        let values = &self.context.words.lens.lens().value_options;
+        let reads = |it: &&Guard| {
+            it.sources.has_some(FactSources::FILES)
+                && guards::matches_any_program(it, &seen.call, values)
+        };
+        let reading: Vec<&Guard> = concerned.iter().copied().filter(reads).collect();
+        if !reading.is_empty() {
+            seen.disk = Rc::new(DiskReader { context: self.context, seen }.read(&reading));
+        }
     }
 
     /// The event without the session. Whether a user is present is looked for if `is_read`.
@@ -186,7 +206,7 @@ impl GuardEvaluation<'_> {
             disk: &GateDisk { world: self.context.world, around: &around },
         };
         let call = self.context.request.event.call(reading);
-        CallFacts { call, around, allowed: Vec::new() }
+        CallFacts { call, around, ..CallFacts::default() }
     }
 
     fn around(&self) -> CallEnvironment {

@@ -14,6 +14,7 @@
 mod admission;
 mod allowances;
 mod approvals;
+mod call_files;
 mod calls;
 mod client_rules;
 mod context;
@@ -29,6 +30,7 @@ mod organization;
 mod output;
 mod permission;
 mod probes;
+mod project_files;
 mod project_view;
 mod reactions;
 mod request;

@@ -7,6 +7,7 @@ use std::path::Path;
 use std::rc::Rc;
 use std::time::Duration;
 
+use super::call_files::DiskReader;
 use super::context::GateContext;
 use super::on_disk;
 use policyd_evaluation::Detail;
@@ -64,10 +65,15 @@ impl ScriptGuards<'_> {
             return;
         }
         let (call, around) = (script.call.clone(), Rc::clone(&self.seen.around));
-        let mut facts = CallFacts { call, around, allowed: Vec::new() };
+        let mut facts = CallFacts { call, around, ..CallFacts::default() };
         if concerned.iter().any(|it| it.sources.has_some(FactSources::PATHS)) {
             let around = Rc::make_mut(&mut facts.around);
             on_disk::inspect_paths(self.context.world, &mut facts.call, around);
+        }
+        let reads = |it: &&&Guard| it.sources.has_some(FactSources::FILES) && is_matched(it);
+        let reading: Vec<&Guard> = concerned.iter().filter(reads).copied().collect();
+        if !reading.is_empty() {
+            facts.disk = Rc::new(DiskReader { context: self.context, seen: &facts }.read(&reading));
         }
         let facts = Rc::new(facts);
         // What the line does to files is not what the file does.

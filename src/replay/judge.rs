@@ -194,7 +194,7 @@ impl<'p> Judge<'p> {
         let knowledge = &*self.policy.guards.knowledge;
         let reading = AnalysisContext { lens: &*self.words.lens, knowledge, around, disk: &NoDisk };
         let call = call.event.call(reading);
-        Rc::new(CallFacts { call, around: Rc::clone(around), allowed: Vec::new() })
+        Rc::new(CallFacts { call, around: Rc::clone(around), ..CallFacts::default() })
     }
 
     /// Evaluates the guards of an event about an analyzed call.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use policyd_base::git_index::{self, Scan};
 use policyd_base::limits;
 use policyd_shell::path::normal;
-use policyd_world::{FileKind, World};
+use policyd_world::{FileKind, World, WorldError};
 
 /// The checkout around a directory: the nearest directory at or above it with a `.git` that git uses.
 ///
@@ -142,6 +142,18 @@ pub fn tracked_files(world: &dyn World, folder: &Path, most: usize) -> Option<Ve
     let below = folder.strip_prefix(&top).ok()?;
     let own = names.iter().filter_map(|it| Path::new(it).strip_prefix(below).ok()?.to_str());
     Some(own.map(str::to_owned).collect())
+}
+
+/// Which of some paths git tracks in the checkout `top`, as files or as directories of files. `None` if its index cannot
+/// be read.
+pub fn tracked(world: &dyn World, top: &Path, paths: &[&str]) -> Option<Vec<bool>> {
+    let git = git_dir(world, &top.join(".git"))?;
+    match world.read(&git.join("index"), limits::GIT_INDEX_BYTES_MAX) {
+        Ok(bytes) => git_index::contains(&bytes, object_id_bytes(world, &git), paths),
+        // A new repository has no index.
+        Err(WorldError::NotFound) => Some(vec![false; paths.len()]),
+        Err(_) => None,
+    }
 }
 
 /// Host of the remote that the project is published to, in small letters: of `origin`, else of the

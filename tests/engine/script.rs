@@ -19,6 +19,7 @@ use policyd::expr::members;
 use policyd::expr::pattern::{StoredPattern, TextPatternSource};
 use policyd::expr::program_facts::MatchedProgram;
 use policyd::expr::signal_facts::SignalSnapshot;
+use policyd::expr::text_facts::{DiskFacts, KnownText};
 use policyd::expr::types::{Names, Type};
 use policyd::expr::{Evaluator, ScriptErrorKind, Value};
 use policyd::facts::Facts;
@@ -89,6 +90,12 @@ fn view(context: Context) -> FactView {
         branch: Some("main".to_owned()),
         ..CallEnvironment::default()
     });
+    let disk = DiskFacts {
+        has: [("pnpm-lock.yaml".to_owned(), Some(true))].into(),
+        project_texts: [("package.json".to_owned(), Ok(KnownText::whole("{}")))].into(),
+        owners: Some(Ok(Rc::default())),
+        ..DiskFacts::default()
+    };
     let pr = ProbeResult::Answer { code: 0, value: answer };
     let stores = StoreSnapshots {
         breakers: Some(standing),
@@ -96,7 +103,12 @@ fn view(context: Context) -> FactView {
         signals: Some(waiting),
     };
     FactView {
-        call: Some(Rc::new(CallFacts { call, around, allowed: Vec::new() })),
+        call: Some(Rc::new(CallFacts {
+            call,
+            around,
+            disk: Rc::new(disk),
+            ..CallFacts::default()
+        })),
         program: Some(MatchedProgram::default()),
         session_type: "DEVELOPMENT".to_owned(),
         readings: Rc::new(Readings {

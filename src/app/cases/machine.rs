@@ -1,6 +1,7 @@
 //! A simulated machine on which the steps of one case happen: files, clock, answers of probes and a
 //! session's transcript are what the case says, and nothing else. The events run through `eval`.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::rc::Rc;
 use std::time::Duration;
@@ -13,7 +14,7 @@ use crate::gate::{self, LoadedPolicy, Report, Request, Supervision};
 use crate::tasks::{StoreLocation, Stores};
 use crate::workspace::project::{self, Project};
 use policyd_base::id::SessionId;
-use policyd_base::limits;
+use policyd_base::{git_index, limits};
 use policyd_cases::happens::StepAction;
 use policyd_cases::transcript::{PROJECT, Recorder, absolute};
 use policyd_cases::{
@@ -82,6 +83,7 @@ impl<'a> Machine<'a> {
         world.put(format!("{PROJECT}/.git/HEAD"), "ref: refs/heads/main\n");
         let unchanged = Unchanged::of(&ready.policy);
         script_tree(&world, false);
+        script_git(&world, &LISTED_CHANGES, Vec::new());
         // A case may give a switch file, whose user honors it.
         world.set_env("XDG_CONFIG_HOME", USER_CONFIG);
         let choices =
@@ -174,6 +176,14 @@ impl<'a> Machine<'a> {
                 .put(format!("{USER_CONFIG}/policyd/config.yaml"), format!("approvals: {level}\n"));
         }
         given.tree_clean.into_iter().for_each(|it| script_tree(world, it));
+        if !given.tracked.is_empty() {
+            let names: BTreeSet<&str> = given.tracked.iter().map(String::as_str).collect();
+            world.put(format!("{PROJECT}/.git/index"), git_index::with_names(names));
+        }
+        let changes: String = given.uncommitted.iter().map(|it| format!(" M {it}\0")).collect();
+        if !changes.is_empty() {
+            script_git(world, &LISTED_CHANGES, changes.into_bytes());
+        }
         if let Some(watched) = given.interactive {
             world.set_env("CLAUDE_CODE_SESSION_ATTENDED", if watched { "1" } else { "0" });
         }
@@ -189,7 +199,7 @@ impl<'a> Machine<'a> {
         }
         if let Some(branch) = &given.branch {
             self.recorder.set_branch(branch);
-            script_git(world, "branch", format!("{branch}\n").into_bytes());
+            script_git(world, &["branch"], format!("{branch}\n").into_bytes());
         }
         for (id, answers) in &given.probes {
             self.script(id, answers);
@@ -378,16 +388,22 @@ fn classes(matchers: &CompiledMatchers, event: &Event) -> Value {
 
 /// What git answers about the work tree from here on.
 fn script_tree(world: &FakeWorld, clean: bool) {
-    script_git(world, "status", if clean { Vec::new() } else { b" M src/lib.rs\n".to_vec() });
+    let changes = if clean { Vec::new() } else { b" M src/lib.rs\n".to_vec() };
+    for question in ["--untracked-files=no", "--ignored"] {
+        script_git(world, &["status", "--porcelain", question], changes.clone());
+    }
 }
 
-/// Sets what git answers to a question.
-fn script_git(world: &FakeWorld, question: &str, stdout: Vec<u8>) {
+/// The beginning of the question which paths have changes.
+const LISTED_CHANGES: [&str; 3] = ["status", "--porcelain", "-z"];
+
+/// Sets what git answers to a question that begins with these words.
+fn script_git(world: &FakeWorld, question: &[&str], stdout: Vec<u8>) {
     let output = CommandOutput { code: Some(0), stdout, stderr: Vec::new(), truncated: false };
     // The repository's configuration defines no filter.
     let none = CommandOutput { code: Some(1), ..CommandOutput::default() };
-    for (question, output) in [("config", none), (question, output)] {
-        let start = [&NEUTRAL[..], &[question]].concat();
+    for (question, output) in [(&["config"][..], none), (question, output)] {
+        let start = [&NEUTRAL[..], question].concat();
         world.unscript(&start);
         world.script(&start, Ok(output), Duration::ZERO);
     }

@@ -133,12 +133,14 @@ fn result(expectation: &Expectation) -> Option<bool> {
 
 /// Returns whether the result of a step depends on its action only.
 fn is_plain(step: &CaseStep) -> bool {
-    let Given { files, env, branch, remote, tree_clean, .. } = &step.given;
+    let Given { files, env, branch, remote, tree_clean, tracked, uncommitted, .. } = &step.given;
     let is_empty = matches!(step.transcript, TranscriptAddition::Nothing);
     is_empty
         && files.is_empty()
         && env.is_empty()
         && tree_clean.is_none()
+        && tracked.is_empty()
+        && uncommitted.is_empty()
         && branch.is_none()
         && remote.is_none()
 }

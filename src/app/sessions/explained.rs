@@ -194,7 +194,7 @@ fn guard_again(
         AnalysisContext { lens: &*words.lens, knowledge, around: &called.around, disk: &NoDisk };
     let call = event.call(reading);
     let seen =
-        Rc::new(CallFacts { call, around: Rc::new(called.around.clone()), allowed: Vec::new() });
+        Rc::new(CallFacts { call, around: Rc::new(called.around.clone()), ..CallFacts::default() });
     let situation =
         EventContext::alone(event.clone(), called.around.project.clone().into(), whose.at);
     let situation = EventContext {
@@ -208,7 +208,9 @@ fn guard_again(
     // Which approvals the user had chosen is not logged: the decision says what counted.
     policy.approvals = ApprovalLevel::Work;
     let concerned = guards::applicable_guards(&policy, &event, whose.at).filter(|it| {
-        !it.sources.has_some(FactSources::TRANSCRIPT) && !it.sources.has_some(FactSources::STORES)
+        !it.sources.has_some(FactSources::TRANSCRIPT)
+            && !it.sources.has_some(FactSources::STORES)
+            && !it.sources.has_some(FactSources::FILES)
     });
     let asked = (&*context, &mut evaluator);
     let mut guarded = guards::judge(concerned, &event, &seen, asked.0, asked.1, Detail::Values);

@@ -307,7 +307,7 @@ const PATH_KEYS: [&str; 6] =
 const TEXT_KEYS: [&str; 6] =
     ["content", "new_string", "new_source", "newString", "text", "file_text"];
 /// Keys of tool inputs that contain a patch.
-const PATCH_KEYS: [&str; 3] = ["input", "patch", "command"];
+pub(super) const PATCH_KEYS: [&str; 3] = ["input", "patch", "command"];
 
 /// Adds the files that a tool for reading or editing accesses.
 pub(super) fn add(call: &mut Call, input: &Json, context: AnalysisContext<'_>) {

@@ -24,6 +24,7 @@ mod scope;
 mod scripts;
 pub mod shape;
 mod statements;
+pub mod text_changes;
 mod trees;
 mod words;
 mod wrappers;

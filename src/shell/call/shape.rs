@@ -475,7 +475,7 @@ fn texts(value: &Json) -> impl Iterator<Item = &str> {
 }
 
 /// Normalizes a key: letters and digits only, in lower case.
-fn normal(key: &str) -> String {
+pub(super) fn normal(key: &str) -> String {
     key.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
 }
 
@@ -563,7 +563,7 @@ fn is_word(text: &str) -> bool {
 
 /// Splits a name into words in lower case: `mcp__files__writeFile` has `mcp`, `files`, `write`,
 /// `file`.
-fn words(name: &str) -> Vec<String> {
+pub(super) fn words(name: &str) -> Vec<String> {
     let (mut found, mut word, mut small) = (Vec::new(), String::new(), false);
     for c in name.chars() {
         let ends = !c.is_alphanumeric() || (c.is_uppercase() && small);

@@ -44,7 +44,7 @@ fn what_is_not_asked_would_be_silent() {
         assert_eq!(call.effects(), effects, "{line}");
         let situation = EventContext::alone(event, "/work".into(), Timestamp::from_millis(0));
         let call =
-            Rc::new(CallFacts { call, around: Rc::new(around.clone()), allowed: Vec::new() });
+            Rc::new(CallFacts { call, around: Rc::new(around.clone()), ..CallFacts::default() });
         let view = FactView { call: Some(call), ..situation.view(&policy, &words) };
         let mut evaluator = Evaluator::new(Rc::new(view));
         for guard in policy.guards.rules.iter().filter(|it| it.commands.is_empty()) {

@@ -5,6 +5,7 @@ mod around;
 mod bash;
 mod bypasses;
 mod effects;
+mod file_facts;
 mod folders;
 mod human_commands;
 #[cfg(target_os = "linux")]
