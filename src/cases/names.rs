@@ -1,12 +1,15 @@
 //! Names of a pack that cases can use. Any other name in a case is an error.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use policyd_facts::glob::word_matches;
 use policyd_policy::Policy;
 use policyd_policy::review::Meant;
 use policyd_yaml::node::Node;
 use policyd_yaml::{Diagnostic, suggest};
+
+/// The voice without a name of its own: texts that state none.
+const PLAIN_VOICE: &str = "plain";
 
 /// Names of a pack, by type.
 #[derive(Debug, Clone, Default)]
@@ -36,7 +39,7 @@ impl NameTable {
     pub fn of(policy: &Policy) -> Self {
         let choices = policy.messages.values().flatten();
         let mut voices: Vec<String> = choices.filter_map(|it| it.voice.clone()).collect();
-        voices.push(policy.settings.voice.clone());
+        voices.extend([policy.settings.voice.clone(), PLAIN_VOICE.to_owned()]);
         voices.sort();
         voices.dedup();
         let told = policy.reactions.iter().filter_map(|reaction| {
@@ -68,6 +71,9 @@ impl NameTable {
     pub fn of_meant(meant: &Meant) -> Self {
         let texts = |ids: &mut dyn Iterator<Item = &str>| ids.map(str::to_owned).collect();
         let ids = |file| texts(&mut meant.ids_of(file));
+        let voices = meant.voices().chain([meant.settings.voice.as_str(), PLAIN_VOICE]);
+        let voices: BTreeSet<&str> = voices.collect();
+        let voices = voices.into_iter().map(str::to_owned).collect();
         let former = ["considerations.yaml", "guards.yaml"].into_iter();
         let former = former.flat_map(|file| meant.former_ids_of(file));
         Self {
@@ -79,7 +85,7 @@ impl NameTable {
             probes: meant.all_probes().map(|(id, on)| (id.to_owned(), on)).collect(),
             // The names of breakers are known only after the pack is loaded.
             breakers: vec!["*".to_owned()],
-            voices: texts(&mut meant.voices().chain([meant.settings.voice.as_str()])),
+            voices,
             tables: ids("tables.yaml"),
             signals: texts(&mut meant.ids("signals.yaml", "signals")),
             guards: ids("guards.yaml"),

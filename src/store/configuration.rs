@@ -126,7 +126,9 @@ impl ConfigurationOwner {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ConfigurationProblem {
     /// A user other than root could change the organization's file.
-    #[error("the settings of the organization are ignored: {0}")]
+    #[error(
+        "the settings of the organization are ignored: {0}. Until this is fixed, policyd cannot be disabled or softened"
+    )]
     Weak(#[from] Weakness),
     #[error("the settings in `{}` are ignored: {source}", path.display())]
     Unreadable { path: PathBuf, source: WorldError },

@@ -156,7 +156,7 @@ fn the_commonest_words_are_no_phrases() {
 fn a_voice_is_written_as_it_is_chosen() {
     let made = |it: &str| {
         format!(
-            "summary:\n  - {{voice: {it}, text: Own.}}\n  - text: Other.\nrelease:\n  - {{voice: pirate, text: Own.}}\n  - text: Other.\n"
+            "release:\n  - {{voice: pirate, text: Own.}}\n  - text: Other.\nsummary:\n  - {{voice: {it}, text: Own.}}\n  - text: Other.\n"
         )
     };
     check_made(

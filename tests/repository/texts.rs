@@ -117,6 +117,8 @@ pub(crate) fn pack_texts(name: &str, source: &str) -> Vec<(String, Text)> {
                 texts.push((key, (line.map_or(0, |it| it + 1), text)));
             }
             Value::Array(items) => open.extend(items.into_iter().map(|it| (key.clone(), it))),
+            // The voice of a pirate is not the house style.
+            Value::Object(fields) if fields.get("voice").is_some_and(|it| it == "pirate") => {}
             Value::Object(fields) => {
                 let (is_guard, is_text) = (fields.contains_key("decision"), key == GUARD_MESSAGE);
                 open.extend(fields.into_iter().map(|(name, it)| match name.as_str() {

@@ -252,7 +252,8 @@ fn settings_that_somebody_else_can_change_are_ignored_and_reported() {
             }
             change(&world, part, 1000);
             world.set_env("POLICYD_DISABLED", "1");
-            assert_eq!(decision(&tool_call(&world, DESTRUCTIVE, &[])), "none", "{part}");
+            // It can still forbid something: what cannot be read counts as forbidden.
+            assert_eq!(decision(&tool_call(&world, DESTRUCTIVE, &[])), "deny", "{part}");
             let said = call(&world, &["doctor"], b"").out;
             let expected = format!("settings of the organization are ignored: `{part}` {why}");
             assert!(said.contains(&expected), "{part}: {said}");
