@@ -122,6 +122,7 @@ impl EventContext {
             project_view: self.project_view,
             main_branches: policy.main_branches.clone(),
             forge: forge.unwrap_or_default(),
+            remote_host: self.remote_host.unwrap_or_default(),
             patterns: Rc::clone(&words.patterns),
             sought: Rc::clone(&words.sought),
             overrides: self.overrides,

@@ -55,6 +55,8 @@ pub struct Context {
     pub main_branches: Vec<String>,
     /// The forge that the project's remote is on, empty where none of the known ones is.
     pub forge: String,
+    /// Host of the project's remote, in small letters, empty without one.
+    pub remote_host: String,
     /// Named text patterns of the pack.
     pub patterns: Rc<TextPatterns>,
     /// What the pack's table of excuses looks for, once a text may hold one.

@@ -205,6 +205,20 @@ pub(super) const ROWS: &[FactRow] = &[
                 forge => Ok(forge.to_owned().into()),
             },
         ).of_ids(PackName::Forge),
+    field(
+            Subject::Session,
+            "remote_host",
+            Type::Text,
+            Structure,
+            [
+                "Host of the project's remote, in small letters, else empty.",
+                "session.remote_host.ends_with(\".example.org\")",
+            ],
+            |it, _| match it.context().remote_host.as_str() {
+                "" if it.context().recorded => Err(it.context().miss("the remote")),
+                host => Ok(host.to_owned().into()),
+            },
+        ),
     number(
         Subject::Transcript,
         "prompts",

@@ -136,6 +136,7 @@ fn context() -> Context {
         recorded: false,
         main_branches: vec!["main".to_owned()],
         forge: "gitlab".to_owned(),
+        remote_host: "gitlab.com".to_owned(),
         project: "/work".into(),
         project_view: None,
         patterns: Rc::new(Lazy::from(texts).into()),

@@ -185,6 +185,12 @@ fn checks() -> Vec<(&'static str, Value, [&'static str; 2])> {
         ("a commit status is pending", open(json!([status("PENDING")])), ["unsatisfied warns"; 2]),
         ("both shapes", open(json!([run("SUCCESS"), status("SUCCESS")])), ["satisfied none"; 2]),
         ("no checks at all", open(json!([])), ["satisfied none"; 2]),
+        (
+            "a check run without a result",
+            open(json!([{"name": "build"}])),
+            ["unsatisfied warns"; 2],
+        ),
+        ("an unknown conclusion", open(json!([run("BAFFLED")])), ["unsatisfied warns"; 2]),
     ]
 }
 
@@ -214,6 +220,12 @@ fn states() -> Vec<(&'static str, Value, [&'static str; 2])> {
             ["satisfied none"; 2],
         ),
         ("closed without a merge", with(green(), "state", "CLOSED"), ["unsatisfied warns"; 2]),
+        ("an unknown state", with(green(), "state", "BAFFLED"), ["unsatisfied warns"; 2]),
+        (
+            "neither a number nor whether it can be merged",
+            json!({"json": {"state": "OPEN", "statusCheckRollup": [run("SUCCESS")]}}),
+            ["unsatisfied warns", "satisfied none"],
+        ),
     ]
 }
 
