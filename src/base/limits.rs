@@ -209,6 +209,8 @@ pub const REVIEW_TIME_MAX: Duration = Duration::from_millis(50);
 pub const REMINDING_TIME_MAX: Duration = Duration::from_secs(2);
 /// Stored attempts of one task. Those in the middle are removed first.
 pub const TASK_ATTEMPTS_MAX: usize = 200;
+/// Ids of tasks that are done, on which other tasks can depend. The oldest are removed first.
+pub const RESOLVED_TASKS_MAX: usize = 1_000;
 /// One text of a failed task, in characters.
 pub const TASK_TEXT_CHARS_MAX: usize = 4_000;
 /// Calls in the window of a circuit breaker, and largest failure threshold.

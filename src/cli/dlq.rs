@@ -154,7 +154,7 @@ fn add(stores: &Stores<'_>, console: &mut Console<'_>, arguments: &DlqAdd) -> u8
 fn taken_json(taken: &RecordedFailure) -> serde_json::Value {
     json!({
         "task_id": taken.task.id, "dead_letter": taken.task.place == TaskQueue::DeadLetter,
-        "place": taken.task.place.as_str(), "attempts": taken.task.counted().count(),
+        "place": taken.task.place.as_str(), "attempts": taken.task.failed_attempts(),
         "failure_count": taken.task.failures, "rule": taken.entered,
         "simplify": taken.simplify, "known": taken.known, "escalation": taken.escalation,
     })
@@ -162,7 +162,7 @@ fn taken_json(taken: &RecordedFailure) -> serde_json::Value {
 
 fn taken_text(taken: &RecordedFailure) -> String {
     let task = &taken.task;
-    let (id, attempts) = (&task.id, task.counted().count());
+    let (id, attempts) = (&task.id, task.failed_attempts());
     if taken.known {
         return format!("{id}: duplicate report (same `--key`); ignored\n");
     }
@@ -313,7 +313,7 @@ fn row_json(row: &ReviewRow) -> serde_json::Value {
     json!({
         "task_id": row.task.id, "action": row.action, "rule": row.rule, "to": row.task.place.as_str(),
         "recovery_strategy": row.task.strategy, "reason": row.task.reason,
-        "escalation": row.escalation, "part": row.part,
+        "escalation": row.escalation, "part": row.part, "unknown_dependencies": row.unknown,
     })
 }
 
@@ -329,7 +329,13 @@ pub(super) fn row_text(row: &ReviewRow) -> String {
         }
         "abandon" => format!("{id}: abandoned, {} ({rule})\n", task.reason),
         "wait" => format!("{id}: waiting ({rule})\n"),
-        _ => format!("{id}: unchanged, no rule applies\n"),
+        _ if row.unknown.is_empty() => format!("{id}: unchanged, no rule applies\n"),
+        _ => {
+            let unknown = row.unknown.join("`, `");
+            format!(
+                "{id}: unchanged, no rule applies; in no queue and not known to be done: `{unknown}`\n"
+            )
+        }
     }
 }
 

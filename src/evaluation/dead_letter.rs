@@ -25,12 +25,17 @@ pub struct QueueContext {
     places: BTreeMap<String, TaskQueue>,
     /// Dead letters by the fingerprint of their last error.
     causes: BTreeMap<String, BTreeSet<String>>,
+    /// Tasks that left the queues because they were done.
+    done: BTreeSet<String>,
 }
 
 impl QueueContext {
-    /// Indexes all tasks of the queues.
-    pub fn new<'t>(tasks: impl IntoIterator<Item = &'t Task>) -> Self {
-        let mut around = Self::default();
+    /// Indexes all tasks of the queues. `done`: ids of tasks that left the queues because they were done.
+    pub fn new<'t>(
+        tasks: impl IntoIterator<Item = &'t Task>,
+        done: impl IntoIterator<Item = &'t String>,
+    ) -> Self {
+        let mut around = Self { done: done.into_iter().cloned().collect(), ..Self::default() };
         for task in tasks {
             around.places.insert(task.id.clone(), task.place);
             if let Some(cause) = cause(task).filter(|_| task.place == TaskQueue::DeadLetter) {
@@ -48,11 +53,17 @@ impl QueueContext {
         others.unwrap_or(0).saturating_add(1)
     }
 
-    /// Returns whether every dependency is done, so that none of them is in a queue.
+    /// Returns whether every dependency is done. One that no queue knows is not.
     fn has_dependencies(&self, task: &Task) -> bool {
         let blocked = task.strategy == "dependency_blocked";
-        let done = task.dependencies.iter().all(|it| !self.places.contains_key(it));
-        blocked && !task.dependencies.is_empty() && done
+        let done = |it: &String| self.done.contains(it) && !self.places.contains_key(it);
+        blocked && !task.dependencies.is_empty() && task.dependencies.iter().all(done)
+    }
+
+    /// Returns the dependencies that are in no queue and not known to be done: a misspelled id, or work outside.
+    pub fn unknown_dependencies<'t>(&self, task: &'t Task) -> Vec<&'t str> {
+        let known = |it: &&String| self.done.contains(*it) || self.places.contains_key(*it);
+        task.dependencies.iter().filter(|it| !known(it)).map(String::as_str).collect()
     }
 
     /// Returns whether a dependency was abandoned.
@@ -126,7 +137,7 @@ pub fn record(task: &Task, around: &QueueContext, permanent: bool, now: Timestam
     ];
     texts.into_iter().for_each(|(name, value)| record.set(name, value));
     let numbers = [
-        ("attempts", counted.len()),
+        ("attempts", task.failed_attempts()),
         ("failures", usize::try_from(task.failures).unwrap_or(usize::MAX)),
         ("approaches", approaches.len()),
         ("errors", by_error.len()),
@@ -149,6 +160,9 @@ pub fn record(task: &Task, around: &QueueContext, permanent: bool, now: Timestam
     let marks = marks.into_iter().chain(["irreversible", "external", "ambiguous"]);
     marks.for_each(|name| record.set(name, has(name)));
     record.set("dependencies", task.dependencies.clone());
+    let unknown: Vec<String> =
+        around.unknown_dependencies(task).into_iter().map(str::to_owned).collect();
+    record.set("unknown_dependencies", unknown);
     record.set("confidence", task.confidence.unwrap_or(1.0));
     record
 }

@@ -56,9 +56,9 @@ pub fn document(policy: &Policy, escalation: &Escalation, known: EscalationDetai
     let attempts = known.task.map(|it| it.attempts.as_slice()).unwrap_or_default();
     let summary = known.task.map(|it| it.summary.as_str()).filter(|it| !it.is_empty());
     let analysis =
-        if known.analysis.is_empty() { analysis(attempts) } else { known.analysis.to_owned() };
+        if known.analysis.is_empty() { analysis(known.task) } else { known.analysis.to_owned() };
     let options = known.options.iter().zip(1..).map(|(it, number)| format!("{number}. {it}"));
-    let failures = attempts.iter().filter(|it| it.counts).count();
+    let failures = known.task.map_or(0, Task::failed_attempts);
     let mut record = Record::new(records::shape(&records::DOCUMENT));
     let texts = [
         ("id", escalation.id.as_str()),
@@ -112,22 +112,29 @@ fn attempt_line(attempt: &Attempt) -> String {
 /// Maximum characters of the error in one line of an attempt.
 const ATTEMPT_CHARS_MAX: usize = 400;
 
-/// Summarizes the attempts.
-fn analysis(attempts: &[Attempt]) -> String {
-    let counted: Vec<&Attempt> = attempts.iter().filter(|it| it.counts).collect();
+/// Summarizes the attempts of a task. Some of them can be counted without a record.
+fn analysis(task: Option<&Task>) -> String {
+    let counted: Vec<&Attempt> = task.into_iter().flat_map(Task::counted).collect();
+    let total = task.map_or(0, Task::failed_attempts);
     let different = |of: &dyn Fn(&Attempt) -> String| {
         counted.iter().map(|it| of(it)).collect::<std::collections::BTreeSet<_>>().len()
     };
     let (approaches, errors) =
         (different(&|it| it.approach.clone()), different(&|it| fingerprint(&it.error)));
     let Some(last) = counted.last() else {
-        return "Nothing was tried yet.".to_owned();
+        return match total {
+            0 => "Nothing was tried yet.".to_owned(),
+            _ => format!("Failed attempts: {total}; the task records none of them."),
+        };
+    };
+    let recorded = match counted.len() {
+        all if all == total => String::new(),
+        some => format!(" (recorded: {some})"),
     };
     let same =
         counted.iter().filter(|it| fingerprint(&it.error) == fingerprint(&last.error)).count();
     format!(
-        "Failed attempts: {}; approaches: {approaches}; different errors: {errors}; \
-         occurrences of the last error: {same}.",
-        counted.len()
+        "Failed attempts: {total}{recorded}; approaches: {approaches}; different errors: {errors}; \
+         occurrences of the last error: {same}."
     )
 }

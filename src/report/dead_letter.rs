@@ -24,7 +24,7 @@ pub fn line(task: &Task, now: Timestamp) -> String {
         "{}  {}: {}, the last {}{strategy}{reason}{waits}{title}\n",
         task.id,
         task.place.as_str(),
-        counted(task.counted().count(), "failed attempt"),
+        counted(task.failed_attempts(), "failed attempt"),
         ago(task.last_failure, now),
     )
 }
@@ -80,7 +80,7 @@ pub fn to_json(task: &Task) -> Value {
         "place": task.place.as_str(),
         "title": task.title,
         "failure_count": task.failures,
-        "attempts": task.counted().count(),
+        "attempts": task.failed_attempts(),
         "recovery_strategy": task.strategy,
         "first_failure": task.first_failure.map(|it| it.to_string()),
         "last_failure": task.last_failure.map(|it| it.to_string()),

@@ -26,7 +26,8 @@
 //!
 //! A claimed dead letter is not reviewed and not redriven.
 //!
-//! Attempts are never removed. The counter of failures can restart.
+//! Attempts are never removed. The counter of failures can restart; the failures that only the counter contained are
+//! then kept beside the attempts.
 
 use std::time::Duration;
 
@@ -327,6 +328,8 @@ impl Task {
             ReviewDecision::Wait => Vec::new(),
             ReviewDecision::Retry { fresh, strategy } => {
                 if fresh {
+                    let unlisted = self.failed_attempts().saturating_sub(self.counted().count());
+                    self.unlisted = u32::try_from(unlisted).unwrap_or(u32::MAX);
                     self.failures = 0;
                     let approach = self.hints.new_approach.clone();
                     self.note(Attempt { at: now, approach, ..Attempt::default() });
@@ -401,6 +404,15 @@ impl Task {
     pub fn counted(&self) -> impl Iterator<Item = &Attempt> {
         self.attempts.iter().filter(|it| it.counts)
     }
+
+    /// Returns how many attempts failed in total. Other programs count failures without a list of the attempts, so
+    /// the higher number counts.
+    #[must_use]
+    pub fn failed_attempts(&self) -> usize {
+        let stored = usize::try_from(self.failures).unwrap_or(usize::MAX);
+        let unlisted = usize::try_from(self.unlisted).unwrap_or(usize::MAX);
+        self.counted().count().saturating_add(unlisted).max(stored)
+    }
 }
 
 #[cfg(test)]
@@ -437,6 +449,18 @@ mod tests {
         let (once, _) = step(&task(TaskQueue::Pending), TaskEvent::Failed(attempt.clone()), at(0));
         let (twice, _) = step(&once, TaskEvent::Failed(attempt), at(1));
         assert_eq!(twice, once);
+    }
+
+    #[test]
+    fn a_counter_counts_like_attempts_and_survives_a_fresh_start() {
+        let counter = |failures| Task { failures, ..task(TaskQueue::DeadLetter) };
+        assert_eq!([0, 1, 5].map(|it| counter(it).failed_attempts()), [1, 1, 5]);
+        let fresh = TaskEvent::Reviewed(ReviewDecision::Retry { fresh: true, strategy: "" });
+        let (back, _) = step(&counter(5), fresh, at(0));
+        assert_eq!((back.failures, back.failed_attempts()), (0, 5));
+        let attempt = Attempt { counts: true, ..Attempt::default() };
+        let (failed, _) = step(&back, TaskEvent::Failed(attempt), at(1));
+        assert_eq!((failed.failures, failed.failed_attempts()), (1, 6));
     }
 
     #[test]

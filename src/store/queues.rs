@@ -24,15 +24,17 @@ use super::shared::SharedStore;
 use super::shared::action::{SharedAction, TaskChange, shared_task};
 use super::shared::settings::SharedSubject;
 use super::task_record::{TaskRecord, id_of, record_of, task_of};
-use policyd_base::limits::QUEUE_FILE_BYTES_MAX;
+use policyd_base::limits::{QUEUE_FILE_BYTES_MAX, RESOLVED_TASKS_MAX};
 use policyd_state::dead_letter::{Task, TaskEffect, TaskQueue};
-use policyd_state::stored::{fields, or_default};
+use policyd_state::stored::{fields, items, or_default};
 use policyd_world::{World, WorldError};
 use policyd_yaml::time::Timestamp;
 
 /// Paths below the state directory.
 const FOLDERS: [&str; 3] = ["queue", "logs", "escalations"];
 const LOCK: &str = "queue/.queue.lock";
+/// Tasks that loki-mode completed. policyd only reads this file.
+const COMPLETED: &str = "queue/completed.json";
 /// Log entry of an action on a task: actor, action, and task.
 const AUDIT_LOG: &str = "logs/dead-letter.jsonl";
 
@@ -76,6 +78,9 @@ struct MetadataRecord {
     /// The task with which an unfinished review continues; absent if none is unfinished.
     #[serde(default, deserialize_with = "or_default", skip_serializing_if = "String::is_empty")]
     review_from: String,
+    /// Ids of tasks that left the queues because they were done, the last one last. Tasks can depend on them.
+    #[serde(default, deserialize_with = "items", skip_serializing_if = "Vec::is_empty")]
+    resolved: Vec<String>,
 }
 
 /// `queue/{pending,in-progress,dead-letter,abandoned}.json`.
@@ -140,6 +145,10 @@ pub struct Lists {
     pub metadata: Metadata,
     /// The dead letter that a review goes on with, which ended before the last one; empty for none.
     pub review_from: String,
+    /// Ids of tasks that left the queues because they were done, the last one last.
+    resolved: Vec<String>,
+    /// Ids of the tasks that loki-mode completed.
+    completed: BTreeSet<String>,
     files: BTreeMap<TaskQueue, LoadedQueue>,
     /// Why the tasks of damaged lists are unknown. The next change quarantines these lists.
     pub damaged: Vec<DocumentError>,
@@ -161,6 +170,19 @@ impl Lists {
         self.tasks.iter().filter(move |it| it.place == place)
     }
 
+    /// Ids of tasks that are known to be done.
+    pub fn done(&self) -> impl Iterator<Item = &String> {
+        self.resolved.iter().chain(&self.completed)
+    }
+
+    /// Notes that a task is done.
+    fn resolve(&mut self, id: &str) {
+        self.resolved.retain(|it| it != id);
+        self.resolved.push(id.to_owned());
+        let over = self.resolved.len().saturating_sub(RESOLVED_TASKS_MAX);
+        drop(self.resolved.drain(..over));
+    }
+
     /// Applies a change to a task. Returns the task after it, and its effects; `None` if the task does not exist.
     pub fn apply(
         &mut self,
@@ -172,6 +194,10 @@ impl Lists {
         let (next, effects) = change.apply(id, known, now)?;
         let is_changed = known != Some(&next) || !effects.is_empty();
         if is_changed {
+            // A task whose retention ended was abandoned, not done.
+            if effects.contains(&TaskEffect::Done) && change != TaskChange::Expired {
+                self.resolve(id);
+            }
             self.put(next.clone(), &effects);
             self.changes.push(SharedAction::Task { id: id.to_owned(), change });
             for effect in &effects {
@@ -225,6 +251,7 @@ impl Lists {
         if place == TaskQueue::DeadLetter {
             let known = metadata_of(file.beside.get("metadata"));
             (self.metadata, self.review_from) = (known.totals, known.review_from);
+            self.resolved = known.resolved;
         }
         let mut places: BTreeMap<String, usize> =
             self.tasks.iter().enumerate().map(|(at, it)| (it.id.clone(), at)).collect();
@@ -281,12 +308,16 @@ impl Lists {
         let mut beside = file.beside.clone();
         if place == TaskQueue::DeadLetter {
             let known = file.beside.get("metadata");
-            let metadata =
-                MetadataRecord { totals: self.metadata, review_from: self.review_from.clone() };
+            let metadata = MetadataRecord {
+                totals: self.metadata,
+                review_from: self.review_from.clone(),
+                resolved: self.resolved.clone(),
+            };
             let same_metadata = metadata_of(known) == metadata;
             if !same_metadata || (known.is_none() && file.exists) {
                 let mut record = known.and_then(Value::as_object).cloned().unwrap_or_default();
                 record.shift_remove("review_from");
+                record.shift_remove("resolved");
                 record.extend(fields(&metadata));
                 beside.insert("metadata".to_owned(), Value::Object(record));
             }
@@ -356,7 +387,19 @@ impl<'a> QueueStore<'a> {
             // Nothing is written: what was read is not needed any more.
             lists.files.clear();
         }
+        lists.completed = self.completed();
         lists
+    }
+
+    /// Ids of the tasks that loki-mode completed. What cannot be read is not known to be done.
+    fn completed(&self) -> BTreeSet<String> {
+        let value = self.documents.document(COMPLETED).in_form(is_list).load().ok().flatten();
+        let items = match &value {
+            Some(Value::Object(fields)) => fields.get("tasks"),
+            whole => whole.as_ref(),
+        };
+        let items = items.and_then(Value::as_array).into_iter().flatten();
+        items.filter_map(|it| it.as_str().or_else(|| id_of(it))).map(str::to_owned).collect()
     }
 
     /// Returns why tasks are unknown: a problem for each list that cannot be read, or is damaged.
@@ -381,6 +424,7 @@ impl<'a> QueueStore<'a> {
         for place in TaskQueue::ALL {
             lists.absorb(place, self.list(place).open()?.value);
         }
+        lists.completed = self.completed();
         let done = work(&mut lists)?;
         self.share(std::mem::take(&mut lists.changes), now)?;
         let changed =
@@ -421,7 +465,15 @@ impl<'a> QueueStore<'a> {
             for (id, document) in current() {
                 match document.as_ref().and_then(shared_task) {
                     Some(task) => lists.put(task, &[]),
-                    None => lists.tasks.retain(|it| it.id != id),
+                    None => {
+                        // Another host resolved the task, unless it was abandoned before.
+                        let known =
+                            lists.find(&id).is_some_and(|it| it.place != TaskQueue::Abandoned);
+                        if known {
+                            lists.resolve(&id);
+                        }
+                        lists.tasks.retain(|it| it.id != id);
+                    }
                 }
             }
             Ok(())

@@ -12,8 +12,9 @@ use policyd_state::stored::{count, fields, is_default, items, or_default, record
 use policyd_yaml::time::Timestamp;
 
 /// Keys that are absent if their value is empty.
-const OPTIONAL: [&str; 14] = [
+const OPTIONAL: [&str; 15] = [
     "claim",
+    "unlisted_failures",
     STATUS,
     "waits_for",
     "hints",
@@ -46,6 +47,9 @@ pub(super) struct TaskRecord {
     /// Failures since the last fresh start.
     #[serde(deserialize_with = "count")]
     failure_count: u32,
+    /// Failures before the last fresh start that are not among the attempts.
+    #[serde(deserialize_with = "count", skip_serializing_if = "is_default")]
+    unlisted_failures: u32,
     /// The first failure of all.
     #[serde(deserialize_with = "or_default")]
     first_failure: Option<Timestamp>,
@@ -144,6 +148,7 @@ pub(super) fn task_of(item: &Value, place: TaskQueue) -> Option<Task> {
         place,
         original_queue: record.original_queue,
         failures: record.failure_count,
+        unlisted: record.unlisted_failures,
         first_failure: record.first_failure,
         last_failure: record.last_failure,
         summary: record.error_summary,
@@ -190,6 +195,7 @@ pub(super) fn record_of(task: &Task, known: Option<&Value>) -> Value {
         task_id: task.id.clone(),
         original_queue: task.original_queue,
         failure_count: task.failures,
+        unlisted_failures: task.unlisted,
         first_failure: task.first_failure,
         last_failure: task.last_failure,
         error_summary: task.summary.clone(),

@@ -132,8 +132,7 @@ impl Stores<'_> {
         let applied = lists.apply(&report.task.id, change, self.now);
         let mut task = applied.map_or_else(|| before.clone(), |(task, _)| task);
         let mut taken = RecordedFailure { known: task == before, ..RecordedFailure::default() };
-        let record =
-            rules::record(&task, &QueueContext::new(&lists.tasks), self.permanent(&task), self.now);
+        let record = rules::record(&task, &around(lists), self.permanent(&task), self.now);
         let (rule, problems) = rules::enters(&self.policy.dead_letter, record, self.watch.as_ref());
         taken.problems.extend(problems);
         let rule = rule.filter(|_| !taken.known);
@@ -147,7 +146,7 @@ impl Stores<'_> {
             }
             self.ask_at_once(&task, lists, &mut taken);
         }
-        let counted = task.counted().count();
+        let counted = task.failed_attempts();
         let after = usize::try_from(self.policy.dead_letter.simplify_after).unwrap_or(usize::MAX);
         taken.simplify = counted >= after && task.place < TaskQueue::DeadLetter;
         taken.task = lists.find(&task.id).cloned().unwrap_or(task);
@@ -174,8 +173,7 @@ impl Stores<'_> {
 
     /// A human's need is not put off until the next review.
     fn ask_at_once(&self, task: &Task, lists: &mut Lists, taken: &mut RecordedFailure) {
-        let around = QueueContext::new(&lists.tasks);
-        let (rule, ruling) = self.judged(task, &around);
+        let (rule, ruling) = self.judged(task, &around(lists));
         taken.problems.extend(ruling.problems);
         let Some(rule) = rule.filter(|it| it.action == ReviewAction::Escalate) else { return };
         match self.apply(task, rule, ruling.trigger, lists) {
@@ -314,13 +312,18 @@ impl Stores<'_> {
     pub(super) fn entry(&self, what: &str, task: &Task, details: Value) -> Value {
         let mut entry = json!({
             "timestamp": self.now.to_string(), "what": what, "task_id": task.id,
-            "place": task.place.as_str(), "attempts": task.counted().count(), "by": self.by,
+            "place": task.place.as_str(), "attempts": task.failed_attempts(), "by": self.by,
         });
         if let (Value::Object(entry), Value::Object(details)) = (&mut entry, details) {
             entry.extend(details);
         }
         entry
     }
+}
+
+/// The other tasks, as the rules see them.
+pub(super) fn around(lists: &Lists) -> QueueContext {
+    QueueContext::new(&lists.tasks, lists.done())
 }
 
 /// Says that a human could not be asked.

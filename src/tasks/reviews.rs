@@ -3,9 +3,9 @@
 use serde_json::{Value, json};
 
 use super::Stores;
-use super::dead_letters::not_asked;
+use super::dead_letters::{around, not_asked};
 use policyd_base::limits::{REVIEW_TIME_MAX, REVIEWED_AT_ONCE_MAX};
-use policyd_evaluation::dead_letter::{self as rules, QueueContext};
+use policyd_evaluation::dead_letter as rules;
 use policyd_policy::resilience::{Review, ReviewAction};
 use policyd_state::dead_letter::{Task, TaskEffect, TaskEvent, TaskQueue, step};
 use policyd_store::queues::{Lists, expire};
@@ -25,6 +25,8 @@ pub struct ReviewRow {
     pub escalation: String,
     /// The task made of it, or empty.
     pub part: String,
+    /// Its dependencies that are in no queue and not known to be done.
+    pub unknown: Vec<String>,
     /// What went wrong beside.
     pub problems: Vec<String>,
 }
@@ -71,7 +73,7 @@ impl Stores<'_> {
     pub fn preview_review(&self, wanted: &[String]) -> Vec<ReviewRow> {
         let mut lists = self.queues.peek();
         let ids = self.dead(&lists, wanted);
-        let around = QueueContext::new(&lists.tasks);
+        let around = around(&lists);
         let mut rows = Vec::new();
         for id in ids {
             let Some(task) = lists.find(&id).cloned() else { continue };
@@ -83,7 +85,8 @@ impl Stores<'_> {
                 }
                 None => (task, Vec::new()),
             };
-            let row = row(&next, rule, &effects, ruling.problems);
+            let mut row = row(&next, rule, &effects, ruling.problems);
+            row.unknown = unknown(&next, &around);
             lists.put(next, &effects);
             rows.push(row);
         }
@@ -102,7 +105,7 @@ impl Stores<'_> {
     ) -> Result<ReviewedTasks, WorldError> {
         let began = self.world.elapsed();
         self.take_answers_in(lists);
-        let around = QueueContext::new(&lists.tasks);
+        let around = around(lists);
         let mut ids = self.dead(lists, wanted);
         let bounded = wanted.is_empty();
         if bounded && let Some(from) = ids.iter().position(|it| *it == lists.review_from) {
@@ -129,6 +132,7 @@ impl Stores<'_> {
                 },
             };
             done.problems.extend(ruling.problems);
+            done.unknown = unknown(&task, &around);
             rows.push(done);
         }
         if bounded {
@@ -207,6 +211,10 @@ fn part_id(task: &Task, lists: &Lists) -> String {
     (1..).map(name).find(|id| !taken(id)).unwrap_or_default()
 }
 
+fn unknown(task: &Task, around: &rules::QueueContext) -> Vec<String> {
+    around.unknown_dependencies(task).into_iter().map(str::to_owned).collect()
+}
+
 fn row(
     task: &Task,
     rule: Option<&Review>,
@@ -225,6 +233,7 @@ fn row(
         rule: rule.map(|it| it.id.clone()).unwrap_or_default(),
         escalation: String::new(),
         part: part.unwrap_or_default(),
+        unknown: Vec::new(),
         problems,
     }
 }

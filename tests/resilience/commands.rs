@@ -157,6 +157,62 @@ fn a_dependency_is_noticed_by_itself() {
 }
 
 #[test]
+fn a_dependency_that_no_queue_knows_is_neither_available_nor_lost() {
+    let desk = Desk::new();
+    let waiting = json!({"tasks": [{"task_id": "api", "recovery_strategy": "dependency_blocked",
+        "task_data": {"dependencies": ["schema", "scheme"]}}]});
+    desk.put("queue/dead-letter.json", &waiting);
+    let unknown = |names: &str| {
+        format!("api: unchanged, no rule applies; in no queue and not known to be done: {names}\n")
+    };
+    assert_eq!(desk.call("dlq review").out, unknown("`schema`, `scheme`"));
+    assert!(desk.call("dlq show api").out.contains(&unknown("`schema`, `scheme`")));
+    desk.put("queue/completed.json", &json!({"tasks": [{"id": "schema"}]}));
+    assert_eq!(desk.call("dlq review").out, unknown("`scheme`"));
+    // What is done can fail again.
+    desk.put("queue/completed.json", &json!(["schema", "scheme"]));
+    desk.words(&["dlq", "add", "schema", "--error", "E"]);
+    assert_eq!(desk.call("dlq review").out, "api: unchanged, no rule applies\n");
+    desk.call("dlq resolve schema");
+    assert_eq!(desk.file("queue/dead-letter.json")["metadata"]["resolved"], json!(["schema"]));
+    assert_eq!(desk.call("dlq review").out, "api: requeued to pending (dependency_available)\n");
+}
+
+#[test]
+fn failures_that_a_file_only_counts_are_failures() {
+    let desk = Desk::new();
+    let attempt = json!({"attempt_number": 1, "error_message": "E1"});
+    let task = |id: &str, failures: u32, attempts: &[serde_json::Value]| {
+        json!({"task_id": id, "failure_count": failures, "attempts": attempts,
+            "task_data": {"title": "Rotate credentials"}})
+    };
+    let tasks = [task("five", 5, &[attempt.clone()]), task("none", 5, &[])];
+    desk.put("queue/dead-letter.json", &json!({"tasks": tasks}));
+    let list = desk.call("dlq list").out;
+    assert_eq!(list.matches("5 failed attempts").count(), 2, "{list}");
+    let reviewed = desk.call("dlq review").out;
+    assert_eq!(reviewed.matches("escalated").count(), 2, "{reviewed}");
+    let documents = desk.names("escalations");
+    let texts = documents.iter().filter(|it| it.ends_with(".md"));
+    let read = |it: &String| desk.world.get(format!("/work/.policyd/escalations/{it}")).unwrap();
+    let texts: Vec<String> = texts.map(|it| String::from_utf8(read(it)).unwrap()).collect();
+    assert!(!texts.is_empty());
+    for text in &texts {
+        assert!(text.contains("**Failure Count:** 5"), "{text}");
+        assert!(text.contains("Failed attempts: 5"), "{text}");
+    }
+    let desk = Desk::new();
+    let plain = |id: &str, failures: u32, attempts: &[serde_json::Value]| json!({"task_id": id, "failure_count": failures, "attempts": attempts});
+    let tasks = [plain("ten", 10, &[]), plain("twelve", 12, &[attempt]), plain("nine", 9, &[])];
+    desk.put("queue/dead-letter.json", &json!({"tasks": tasks}));
+    let reviewed = desk.call("dlq review").out;
+    for id in ["ten", "twelve"] {
+        assert!(reviewed.contains(&format!("{id}: abandoned, max_attempts")), "{reviewed}");
+    }
+    assert!(reviewed.contains("nine: unchanged"), "{reviewed}");
+}
+
+#[test]
 fn a_channel_tells_humans_and_has_a_breaker_of_its_own() {
     let channels = "channels:\n  - {id: chat, command: [notify], timeout: 2s}\n  - {id: folder, override: true, enabled: true}\n";
     let desk = Desk::new().with_pack("escalation.yaml", channels);

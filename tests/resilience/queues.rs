@@ -52,6 +52,7 @@ fn every_form_of_the_file_is_read() {
 fn what_is_foreign_is_kept() {
     let desk = Desk::new();
     desk.world.put("/work/.policyd/queue/dead-letter.json", FULL);
+    desk.put("queue/completed.json", &json!({"tasks": [{"id": "t0"}]}));
     assert_eq!(desk.call("dlq add t1 --error again").code, 0);
     assert_eq!(desk.call("dlq review").code, 0);
     let lists = ["pending", "dead-letter"].map(|it| desk.file(&format!("queue/{it}.json")));

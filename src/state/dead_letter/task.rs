@@ -192,6 +192,8 @@ pub struct Task {
     pub original_queue: TaskQueue,
     /// Failures since the last fresh start.
     pub failures: u32,
+    /// Failures before it that are not among the attempts.
+    pub unlisted: u32,
     /// The first failure of all.
     pub first_failure: Option<Timestamp>,
     /// The last failure.
