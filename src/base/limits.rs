@@ -229,6 +229,10 @@ pub const SIGNAL_LATE_MIN: std::time::Duration = std::time::Duration::from_secs(
 pub const SIGNAL_LATE_MAX: std::time::Duration = std::time::Duration::from_secs(30 * 24 * 60 * 60);
 /// The end of the drift log that is read, in bytes.
 pub const DRIFT_LOG_BYTES_MAX: u64 = 1024 * 1024;
+/// New lines of a log of drifts that one pass reads, in bytes.
+pub const DRIFTS_READ_BYTES_MAX: usize = 64 * 1024;
+/// Appended drifts whose effects one pass does. The next pass continues.
+pub const DRIFTS_AT_ONCE_MAX: usize = 20;
 /// Default wait for the lock of a session. A disk can stall for seconds while other processes save,
 /// and a stop must not lose its evaluation.
 pub const LOCK_WAIT: std::time::Duration = std::time::Duration::from_secs(4);

@@ -439,6 +439,7 @@ impl SignalCommand<'_, '_> {
         let mut deeds = Vec::new();
         let done = self.stores.process_signals(&mut deeds)?;
         print::processed(console, &deeds, &done, self.format);
-        Ok(if done.failed.is_empty() { EXIT_OK } else { EXIT_FOUND })
+        let is_done = done.failed.is_empty() && done.failed_drifts.is_empty();
+        Ok(if is_done { EXIT_OK } else { EXIT_FOUND })
     }
 }

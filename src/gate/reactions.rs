@@ -81,6 +81,17 @@ impl ReactionRunner<'_> {
         self.say(&said.join("\n"), report);
     }
 
+    /// Does the effects of drifts that another program reported since, and tells the agent.
+    pub(super) fn follow_drifts(&self, report: &mut Report) {
+        if self.context.request.dry_run {
+            return;
+        }
+        let stores = self.context.stores(HOOK_LOCK_WAIT);
+        let (now, watch) = (self.context.request.now, self.context.request.watch.clone());
+        let stores = Stores { now, watch, ..stores };
+        self.say(&self.drifts(&stores, report).join("\n"), report);
+    }
+
     /// Creates the signals of considerations that are not satisfied.
     pub(super) fn emit_for(&self, outcome: &StopOutcome, report: &mut Report) {
         let emitting = self.context.policy.considerations.iter().filter(|it| !it.emit.is_empty());
@@ -217,7 +228,9 @@ impl ReactionRunner<'_> {
         let text = message::cut(&mask(text).0, SPOKEN_CHARS_MAX);
         let event = self.context.request.event.kind;
         if self.context.request.caller.harness.can(event, Capability::Context) {
-            report.answer.context = Some(text);
+            let before = report.answer.context.take().filter(|it| !it.is_empty());
+            let both: Vec<String> = before.into_iter().chain([text]).collect();
+            report.answer.context = Some(message::cut(&both.join("\n"), SPOKEN_CHARS_MAX));
         } else {
             let before = report.answer.notice.take().filter(|it| !it.is_empty());
             let both: Vec<String> =

@@ -199,6 +199,7 @@ impl StopEvaluation<'_> {
         if context.policy.reacts_to.contains(&context.request.event.kind) {
             runner.react(report);
         }
+        runner.follow_drifts(report);
         if context.request.event.agent_id.is_none() {
             context_usage::request_clear(context, facts, report);
         }

@@ -8,7 +8,7 @@ use super::log_files::{FILE_BYTES_MAX, LogFile, open_files};
 use policyd_world::{World, WorldError};
 
 /// A position in a log: a file, which a rotation renames, and a byte.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct LogPosition {
     /// Checksum of the first line. Empty before the first file.
     pub file: String,

@@ -5,6 +5,7 @@
 //! claimed in `state/signals.json`. The order of an ending is in `ledger`.
 
 mod creating;
+mod drifts;
 mod file_names;
 pub(super) mod found;
 pub(super) mod ledger;
@@ -35,6 +36,7 @@ use policyd_yaml::deferred::Lazy;
 use policyd_yaml::time::Timestamp;
 
 pub use creating::Draft;
+pub use drifts::AppendedDrift;
 pub use found::StoredSignal;
 pub use process::{FollowUpHandler, Processed, SignalFollowUp};
 
@@ -118,6 +120,19 @@ struct EndDetails<'a> {
 /// Which signal is meant: its name (the oldest that waits), its id or the beginning of one.
 fn is_meant(found: &StoredSignal, which: &str) -> bool {
     found.name == which || found.id == which || (which.len() >= 4 && found.id.starts_with(which))
+}
+
+/// Whether a line of a log is a drift after a moment.
+fn counts(line: &Value, from: Option<Timestamp>) -> bool {
+    let time = |it: &Value| Timestamp::parse(it.get("timestamp")?.as_str()?);
+    line.is_object() && from.is_none_or(|from| time(line).is_some_and(|at| at > from))
+}
+
+/// The drifts of these lines.
+fn counted_lines(bytes: &[u8], from: Option<Timestamp>) -> impl Iterator<Item = Value> {
+    let lines = bytes.split(|it| *it == b'\n');
+    let lines = lines.filter_map(|line| serde_json::from_slice(line).ok());
+    lines.filter(move |it| counts(it, from))
 }
 
 /// The ledger and what is in the folder, under the lock.
@@ -265,13 +280,8 @@ impl<'a> SignalStore<'a> {
     }
 
     fn drifts_since(&self, from: Option<Timestamp>) -> Vec<Value> {
-        let logs = self.kinds.kinds.iter().filter(|it| it.form == SignalStorage::Log);
-        let is_link = |path: &PathBuf| self.world.entry(path).is_ok_and(|it| it.link.is_some());
-        let logs = logs.map(|it| self.folder().join(&it.id)).filter(|it| !is_link(it));
-        let lines = logs.flat_map(|it| log::read_end(self.world, &it, DRIFT_LOG_BYTES_MAX));
-        let time = |it: &Value| Timestamp::parse(it.get("timestamp")?.as_str()?);
-        let counts = |it: &Value| from.is_none_or(|from| time(it).is_some_and(|at| at > from));
-        lines.filter(Value::is_object).filter(counts).collect()
+        let end = |path: PathBuf| log::read_end(self.world, &path, DRIFT_LOG_BYTES_MAX);
+        self.logs().flat_map(|(_, path)| end(path)).filter(|it| counts(it, from)).collect()
     }
 
     fn look(&self, ledger: &Ledger, now: Timestamp) -> View {

@@ -7,11 +7,11 @@ use super::{FailureReport, Stores};
 use policyd_evaluation::escalation::EscalationDetails;
 use policyd_evaluation::signals::{self as rules, DriftAnswer, SignalInfo};
 use policyd_policy::signals::SignalStorage;
-use policyd_record::mask::mask;
+use policyd_record::mask::{mask, mask_json};
 use policyd_state::dead_letter::{Attempt, Task, TaskEvent};
 use policyd_state::escalation::Escalation;
 use policyd_store::escalations::EscalationSubject;
-use policyd_store::signals::{Draft, Processed, SignalFollowUp, StoredSignal};
+use policyd_store::signals::{AppendedDrift, Draft, Processed, SignalFollowUp, StoredSignal};
 use policyd_world::WorldError;
 
 /// Result of creating a signal.
@@ -27,6 +27,25 @@ pub struct Emitted<'a> {
     pub problems: Vec<String>,
 }
 
+/// What follows from a drift.
+struct DriftEffects<'a> {
+    /// The answer of the rules.
+    answer: DriftAnswer<'a>,
+    /// Signals that were created because of it.
+    more: Vec<StoredSignal>,
+    /// What could not be done because of it.
+    problems: Vec<String>,
+}
+
+/// Numbers of drifts, the new one included.
+#[derive(Clone, Copy)]
+struct DriftCounts {
+    /// Those of its task.
+    in_task: usize,
+    /// All of them.
+    total: usize,
+}
+
 impl<'a> Stores<'a> {
     /// Creates a signal, and does what follows from it.
     pub fn emit(&self, draft: &Draft) -> Result<Emitted<'a>, WorldError> {
@@ -34,7 +53,14 @@ impl<'a> Stores<'a> {
         let kind = self.policy.signals.kind(&draft.name);
         let mut emitted = Emitted { signal, drift: None, more: Vec::new(), problems: Vec::new() };
         if kind.is_some_and(|it| it.form == SignalStorage::Log) {
-            self.drifted(draft, &mut emitted)?;
+            let drifts = self.signals.drifts(self.now);
+            let task = draft.fields.get("task_id");
+            let in_task = drifts.iter().filter(|it| it.get("task_id") == task).count();
+            let counts = DriftCounts { in_task, total: drifts.len() };
+            let effects = self.drifted(draft, counts)?;
+            emitted.drift = Some(effects.answer);
+            emitted.more = effects.more;
+            emitted.problems = effects.problems;
         } else {
             emitted.problems = self.hold_for(draft, &emitted.signal.id);
         }
@@ -50,15 +76,13 @@ impl<'a> Stores<'a> {
     }
 
     /// Applies the rules about drifts to a new drift.
-    fn drifted(&self, draft: &Draft, emitted: &mut Emitted<'a>) -> Result<(), WorldError> {
-        let drifts = self.signals.drifts(self.now);
+    fn drifted(&self, draft: &Draft, counts: DriftCounts) -> Result<DriftEffects<'a>, WorldError> {
         let task = draft.fields.get("task_id");
-        let in_task = drifts.iter().filter(|it| it.get("task_id") == task).count();
-        let drift = rules::drift(&draft.fields, in_task, drifts.len());
+        let drift = rules::drift(&draft.fields, counts.in_task, counts.total);
         let answer = rules::answer(&self.policy.signals, drift, self.watch.as_ref());
+        let (mut more, mut problems) = (Vec::new(), Vec::new());
         let Some(rule) = answer.rule else {
-            emitted.drift = Some(answer);
-            return Ok(());
+            return Ok(DriftEffects { answer, more, problems });
         };
         for name in &rule.emit {
             let mut fields = Map::new();
@@ -70,24 +94,22 @@ impl<'a> Stores<'a> {
             if let Some(task) = task.filter(|_| takes("task_id")) {
                 fields.insert("task_id".to_owned(), task.clone());
             }
-            let more = Draft { name: name.clone(), fields, ..Draft::default() };
-            emitted.more.extend(self.signals.emit_once(&more, self.now)?);
+            let draft = Draft { name: name.clone(), fields, ..Draft::default() };
+            more.extend(self.signals.emit_once(&draft, self.now)?);
         }
         if rule.pause_task || rule.escalate {
             let reason = mask(&answer.message).0.into_owned();
-            let about = draft.fields.get("task_id").and_then(Value::as_str).unwrap_or_default();
-            let severity = draft.fields.get("severity").and_then(Value::as_str).unwrap_or("medium");
+            let about = task.and_then(Value::as_str).unwrap_or_default();
+            let severity = draft.fields.get("severity").and_then(Value::as_str);
+            let severity = severity.unwrap_or(if rule.pause_task { "high" } else { "medium" });
             match self.ask("drift", about, &reason, severity, rule.pause_task) {
                 // The task waits for this escalation, which a human can answer.
-                Ok(asked) if rule.pause_task => {
-                    emitted.problems.extend(self.hold(draft, &asked.id));
-                }
+                Ok(asked) if rule.pause_task => problems.extend(self.hold(draft, &asked.id)),
                 Ok(_) => {}
-                Err(error) => emitted.problems.push(error.to_string()),
+                Err(error) => problems.push(error.to_string()),
             }
         }
-        emitted.drift = Some(answer);
-        Ok(())
+        Ok(DriftEffects { answer, more, problems })
     }
 
     /// Stops the task of a signal, where it is known.
@@ -134,10 +156,32 @@ impl<'a> Stores<'a> {
         deeds: &mut Vec<SignalFollowUp>,
     ) -> Result<Processed, WorldError> {
         self.signals.process(self.now, &mut |deed| {
-            self.do_deed(deed)?;
-            deeds.push(deed.clone());
+            let message = self.do_deed(deed)?;
+            deeds.push(match deed {
+                SignalFollowUp::Drift { drift, .. } => {
+                    SignalFollowUp::Drift { drift: drift.clone(), message }
+                }
+                SignalFollowUp::Unblock { .. }
+                | SignalFollowUp::DeadLetter { .. }
+                | SignalFollowUp::Alert { .. } => deed.clone(),
+            });
             Ok(())
         })
+    }
+
+    /// Does what follows from a drift that another program appended to the log. Returns the text for the agent.
+    fn follow_drift(&self, drift: &AppendedDrift) -> Result<String, WorldError> {
+        let size = |it: u32| usize::try_from(it).unwrap_or(usize::MAX);
+        let counts = DriftCounts { in_task: size(drift.in_task), total: size(drift.total) };
+        let mut fields = Value::Object(drift.fields.clone());
+        mask_json(&mut fields);
+        let fields = fields.as_object().cloned().unwrap_or_default();
+        let draft = Draft { name: drift.name.clone(), fields, ..Draft::default() };
+        let effects = self.drifted(&draft, counts)?;
+        match effects.problems.into_iter().next() {
+            Some(problem) => Err(WorldError::Io(problem)),
+            None => Ok(effects.answer.message),
+        }
     }
 
     /// Lets the task of a request go on, or gives it up, as a human answered.
@@ -156,7 +200,8 @@ impl<'a> Stores<'a> {
         done.err().map(|error| format!("task `{task}` could not go on: {error}"))
     }
 
-    fn do_deed(&self, deed: &SignalFollowUp) -> Result<(), WorldError> {
+    /// Does a follow-up. Returns the text for the agent, if there is one.
+    fn do_deed(&self, deed: &SignalFollowUp) -> Result<String, WorldError> {
         match deed {
             SignalFollowUp::Unblock { request, approval } => {
                 let task = request.text("task_id");
@@ -173,7 +218,7 @@ impl<'a> Stores<'a> {
                     .find(task)
                     .is_none_or(|it| it.waits_for.is_empty() || it.waits_for == request.id);
                 if task.is_empty() || !waits {
-                    return Ok(()); // It waits for something else.
+                    return Ok(String::new()); // It waits for something else.
                 }
                 let report = FailureReport {
                     task: Task { id: task.to_owned(), ..Task::default() },
@@ -205,8 +250,9 @@ impl<'a> Stores<'a> {
                 let reason = mask(reason.trim()).0.into_owned();
                 self.ask("no_answer", task, &reason, severity, false)?;
             }
+            SignalFollowUp::Drift { drift, .. } => return self.follow_drift(drift),
         }
-        Ok(())
+        Ok(String::new())
     }
 
     /// Returns the messages about pending signals that the agent receives.

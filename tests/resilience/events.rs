@@ -5,7 +5,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use policyd::limits::REVIEWED_AT_ONCE_MAX;
-use policyd::world::World;
+use policyd::world::fake::Op;
+use policyd::world::{World, WorldError};
 use serde_json::{Value, json};
 
 use crate::desk::{Desk, Said};
@@ -24,6 +25,91 @@ fn turn_fails(desk: &Desk, error: &str) -> Said {
 
 fn context(said: &Said) -> String {
     said.json()["hookSpecificOutput"]["additionalContext"].as_str().unwrap().to_owned()
+}
+
+/// Appends a drift to the log as `cat >>` does.
+fn append_drift(desk: &Desk, fields: &Value, end: &str) {
+    let path = "/work/.policyd/signals/DRIFT_DETECTED";
+    desk.world.advance(Duration::from_secs(1));
+    let mut line = json!({"timestamp": desk.world.now().to_string(), "task_id": "t1",
+        "detected_drift": "something else"});
+    line.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+    let before = String::from_utf8(desk.world.get(path).unwrap_or_default()).unwrap();
+    desk.world.put(path, format!("{before}{line}{end}"));
+}
+
+/// What policyd says of drifts at an event, or in `policyd signal process`.
+fn looks(desk: &Desk, at: &str) -> bool {
+    let line =
+        json!({"type": "user", "uuid": "u", "message": {"role": "user", "content": "Go on"}});
+    desk.world.put("/t.jsonl", format!("{line}\n"));
+    let fields = json!({"prompt": "Go on", "source": "startup", "transcript_path": "/t.jsonl",
+        "last_assistant_message": "Done."});
+    let said = match at {
+        "process" => desk.call("signal process"),
+        at => event(desk, at, &fields),
+    };
+    said.out.contains("DRIFT_DETECTED: ")
+}
+
+#[test]
+fn a_drift_that_another_program_appends_has_its_effects_once() {
+    for at in ["SessionStart", "UserPromptSubmit", "Stop", "process"] {
+        let desk = Desk::new();
+        let pending = json!({"tasks": [{"task_id": "t1", "task_data": {"title": "Parser"}}]});
+        desk.put("queue/pending.json", &pending);
+        append_drift(&desk, &json!({"severity": "critical"}), "\n");
+        assert!(looks(&desk, at), "{at}");
+        let waits = |desk: &Desk| desk.file("queue/pending.json")["tasks"][0]["waits_for"].clone();
+        assert!(waits(&desk).is_string(), "{at}: the task waits for a human");
+        let asked = || desk.call("escalation list --format json").lines();
+        assert_eq!((asked().len(), &asked()[0]["severity"]), (1, &json!("critical")), "{at}");
+        assert!(!looks(&desk, at), "{at}: once");
+        // Those that policyd appends had their effects.
+        desk.words(&["signal", "emit", "DRIFT_DETECTED", "detected_drift=x", "severity=low"]);
+        assert!(!looks(&desk, at), "{at}: its own");
+        // A line that is still being written waits for its end.
+        append_drift(&desk, &json!({"severity": "high", "task_id": "t2"}), "");
+        assert!(!looks(&desk, at), "{at}: torn");
+        let path = "/work/.policyd/signals/DRIFT_DETECTED";
+        let text = String::from_utf8(desk.world.get(path).unwrap()).unwrap();
+        desk.world.put(path, text + "\n");
+        assert!(looks(&desk, at), "{at}: whole");
+    }
+}
+
+#[test]
+fn appended_drifts_add_up_like_emitted_ones() {
+    for at in ["SessionStart", "UserPromptSubmit", "Stop", "process"] {
+        let desk = Desk::new();
+        for _ in 0..3 {
+            append_drift(&desk, &json!({"severity": "medium"}), "\n");
+        }
+        assert!(looks(&desk, at), "{at}");
+        assert!(desk.names("signals").contains(&"CONTEXT_CLEAR_REQUESTED".to_owned()), "{at}");
+        let asked = desk.call("escalation list --format json").lines();
+        assert_eq!((asked.len(), &asked[0]["severity"]), (1, &json!("medium")), "{at}: the second");
+        // Far from the plan is severe, whatever severity it has.
+        let desk = Desk::new();
+        append_drift(&desk, &json!({"severity": "low", "drift_distance": 2}), "\n");
+        append_drift(&desk, &json!({"drift_distance": 3, "task_id": "t2"}), "\n");
+        assert!(looks(&desk, at), "{at}");
+        let asked = desk.call("escalation list --format json").lines();
+        assert_eq!((asked.len(), &asked[0]["severity"]), (1, &json!("high")), "{at}: far");
+    }
+}
+
+#[test]
+fn a_drift_whose_effect_fails_has_it_later() {
+    let desk = Desk::new();
+    append_drift(&desk, &json!({"severity": "critical"}), "\n");
+    desk.world.refuse_always(Op::Write, ".md.tmp", WorldError::Io("no".to_owned()));
+    let failed = desk.call("signal process");
+    assert!(failed.code != 0 && failed.out.contains("DRIFT_DETECTED: failed"), "{failed:?}");
+    desk.world.refuse_nothing();
+    let done = desk.call("signal process");
+    assert!(done.out.contains("do not continue this task"), "{done:?}");
+    assert_eq!(desk.call("escalation list --format json").lines().len(), 1);
 }
 
 #[test]

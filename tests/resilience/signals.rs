@@ -105,6 +105,7 @@ fn signal_timeout(input: &Value) -> Value {
             SignalFollowUp::Unblock { .. } => "unblocked",
             SignalFollowUp::DeadLetter { .. } => "dead_letter",
             SignalFollowUp::Alert { .. } => "alert",
+            SignalFollowUp::Drift { .. } => "drift",
         });
         Ok(())
     };

@@ -9,7 +9,7 @@ use policyd_policy::field_value::Word;
 use policyd_policy::signals::Signals;
 use policyd_record::mask::mask;
 use policyd_state::signal::{End, SignalPhase};
-use policyd_store::signals::{Processed, SignalFollowUp, StoredSignal};
+use policyd_store::signals::{AppendedDrift, Processed, SignalFollowUp, StoredSignal};
 use policyd_yaml::time::{Timestamp, duration_text, rough_text};
 
 /// Characters that end a line, in a terminal or in a log of CI.
@@ -235,6 +235,16 @@ pub(super) fn due(
     ));
 }
 
+/// A drift that another program reported, as JSON and as a line of text.
+fn shown_drift(kind: &str, drift: &AppendedDrift, why: &str) -> (Value, String) {
+    let task = drift.fields.get("task_id").and_then(Value::as_str).unwrap_or_default();
+    let shown = json!({"did": kind, "signal": {"signal": drift.name, "fields": drift.fields},
+        "in_task": drift.in_task, "total": drift.total, "reason": why});
+    let task = if task.is_empty() { String::new() } else { format!(" {task}") };
+    let why = if why.is_empty() { String::new() } else { format!(": {why}") };
+    (shown, format!("{}: {kind} {}{task}{why}\n", drift.name, drift.total))
+}
+
 pub(super) fn processed(
     console: &mut Console<'_>,
     deeds: &[SignalFollowUp],
@@ -259,12 +269,14 @@ pub(super) fn processed(
             }
             SignalFollowUp::DeadLetter { request } => shown("dead_letter", request, ""),
             SignalFollowUp::Alert { request } => shown("alert", request, ""),
+            SignalFollowUp::Drift { drift, message } => shown_drift("drift", drift, message),
         });
     }
     all.extend(done.ended.iter().map(|(it, end)| shown(end.as_str(), it, "")));
     all.extend(done.given_back.iter().map(|it| shown("given_back", it, "")));
     all.extend(done.stale.iter().map(|(it, why)| shown("approves_nothing", it, why)));
     all.extend(done.failed.iter().map(|(it, why)| shown("failed", it, why)));
+    all.extend(done.failed_drifts.iter().map(|(it, why)| shown_drift("failed", it, why)));
     for (file, why) in &done.quarantined {
         let text = format!("signals/{file}: quarantined: {why}\n");
         all.push((json!({"did": "quarantined", "file": file, "reason": why}), text));

@@ -12,6 +12,7 @@ use policyd_fact_table::record::Record;
 use policyd_policy::records;
 use policyd_record::mask::mask;
 use policyd_state::dead_letter::{Task, TaskQueue};
+use policyd_store::signals::SignalFollowUp;
 use policyd_tasks::{ReviewRow, ReviewedTasks, Stores};
 
 impl ReactionRunner<'_> {
@@ -68,18 +69,45 @@ impl ReactionRunner<'_> {
         }
     }
 
-    /// Processes the signals; lists those that wait, and the answers to requests.
-    fn signals(&self, stores: &Stores<'_>, report: &mut Report) -> Vec<String> {
-        let mut deeds = Vec::new();
-        if !stores.signals.exists() {
+    /// Does the effects of drifts that another program reported, if there are new ones. Returns the texts for the agent.
+    pub(super) fn drifts(&self, stores: &Stores<'_>, report: &mut Report) -> Vec<String> {
+        if !stores.signals.has_new_drifts() {
             return Vec::new();
         }
+        self.process(stores, report)
+    }
+
+    /// Processes the signals. Returns the texts about drifts, each once.
+    fn process(&self, stores: &Stores<'_>, report: &mut Report) -> Vec<String> {
+        let mut deeds = Vec::new();
         match stores.process_signals(&mut deeds) {
             Ok(done) => {
-                done.failed.iter().for_each(|(it, why)| report.note(format!("{}: {why}", it.id)))
+                done.failed.iter().for_each(|(it, why)| report.note(format!("{}: {why}", it.id)));
+                let drifts = done.failed_drifts.iter();
+                drifts.for_each(|(it, why)| report.note(format!("{}: {why}", it.name)));
             }
             Err(error) => report.note(format!("signals: {error}")),
         }
+        let mut texts = Vec::new();
+        for deed in deeds {
+            if let SignalFollowUp::Drift { drift, message } = deed
+                && !message.is_empty()
+            {
+                let text = format!("{}: {message}", drift.name);
+                if !texts.contains(&text) {
+                    texts.push(text);
+                }
+            }
+        }
+        texts
+    }
+
+    /// Processes the signals; lists those that wait, and the answers to requests.
+    fn signals(&self, stores: &Stores<'_>, report: &mut Report) -> Vec<String> {
+        if !stores.signals.exists() {
+            return Vec::new();
+        }
+        let mut said = self.process(stores, report);
         let mut lines: Vec<String> =
             stores.signal_texts().into_iter().map(|text| format!("- {text}")).collect();
         let answers = stores.signals.untold().unwrap_or_else(|problem| {
@@ -107,7 +135,8 @@ impl ReactionRunner<'_> {
         {
             report.note(format!("signals: {error}"));
         }
-        self.format_message("signals_pending", lines).into_iter().collect()
+        said.extend(self.format_message("signals_pending", lines));
+        said
     }
 
     fn review(&self, stores: &Stores<'_>, report: &mut Report) -> Vec<String> {

@@ -253,6 +253,6 @@ pub(super) fn id_of(parts: &[&[u8]]) -> String {
     digits
 }
 
-fn is_id(text: &str) -> bool {
+pub(super) fn is_id(text: &str) -> bool {
     text.len() == ID_DIGITS && text.bytes().all(|it| matches!(it, b'0'..=b'9' | b'a'..=b'f'))
 }

@@ -10,6 +10,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use super::drifts::AppendedDrift;
+use crate::log_position::LogPosition;
 use policyd_base::limits::SIGNAL_ANSWERS_MAX;
 use policyd_state::signal::End;
 use policyd_state::stored::{entries, fields, items, or_default};
@@ -52,6 +54,12 @@ pub(crate) struct Ledger {
     /// Drifts before this time no longer count.
     #[serde(deserialize_with = "or_default")]
     pub(super) drifts_from: Option<Timestamp>,
+    /// How far each log was read, by the name of the signal.
+    #[serde(deserialize_with = "entries", skip_serializing_if = "BTreeMap::is_empty")]
+    pub(super) drifts_read: BTreeMap<String, LogPosition>,
+    /// Drifts that other programs reported, and whose effects are not done yet, oldest first.
+    #[serde(deserialize_with = "items", skip_serializing_if = "Vec::is_empty")]
+    pub(super) drifts_due: Vec<AppendedDrift>,
     /// Results of requests that the agent has not received yet, oldest first.
     #[serde(deserialize_with = "items")]
     #[schemars(with = "Vec<Map<String, Value>>")]

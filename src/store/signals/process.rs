@@ -7,7 +7,8 @@ use serde_json::Value;
 
 use super::ledger::{Ending, QUARANTINED};
 use super::{
-    EndDetails, LockedSignals, SignalOutcome, SignalStore, StoredSignal, View, file_names,
+    AppendedDrift, EndDetails, LockedSignals, SignalOutcome, SignalStore, StoredSignal, View,
+    file_names,
 };
 use crate::log;
 use policyd_policy::signals::TimeoutAction;
@@ -43,6 +44,13 @@ pub enum SignalFollowUp {
         /// The request.
         request: Box<StoredSignal>,
     },
+    /// Another program reported a drift.
+    Drift {
+        /// The drift.
+        drift: Box<AppendedDrift>,
+        /// Text for the agent. Empty until the effect is done.
+        message: String,
+    },
 }
 
 /// Performs a follow-up. If it fails, the signal stays pending and the next process tries again.
@@ -61,6 +69,8 @@ pub struct Processed {
     pub quarantined: Vec<(String, String)>,
     /// Signals of which something could not be done, and why; they wait.
     pub failed: Vec<(StoredSignal, String)>,
+    /// Appended drifts whose effect could not be done, and why; they wait.
+    pub failed_drifts: Vec<(AppendedDrift, String)>,
 }
 
 /// The request that an approval is bound to.
@@ -204,8 +214,10 @@ impl SignalStore<'_> {
         let mut done = Processed::default();
         let mut due = Vec::new();
         self.take_over_ends(now)?;
+        let drifts;
         {
             let mut open = self.open(now)?;
+            drifts = self.claim_drifts(&mut open, now)?;
             self.quarantine(&open.view, &mut done, now);
             let signals = open.view.signals.clone();
             for found in &signals {
@@ -238,6 +250,7 @@ impl SignalStore<'_> {
         for found in due {
             self.time_out(found, &mut done, &mut *act, now)?;
         }
+        self.follow_drifts(drifts, &mut done, &mut *act, now)?;
         Ok(done)
     }
 
