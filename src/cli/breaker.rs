@@ -88,7 +88,11 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, action: &Breaker
     let files = LocalFiles { root: &own, durability: &sessions.durability };
     // The process ends with its answer: taking a policy apart would only delay it.
     let command = BreakerCommand { world, store, policy: ManuallyDrop::new(policy) };
-    super::store::around(world, console, files, limits, |console| act(&command, console, action))
+    let code = super::store::around(world, console, files, limits, |console| {
+        act(&command, console, action)
+    });
+    console.warn_if_not_durable(command.store.degraded().as_slice());
+    code
 }
 
 /// Runs one action on the local copy.

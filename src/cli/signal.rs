@@ -62,12 +62,16 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &Sign
         | SignalAction::Watch { .. }
         | SignalAction::Check { .. } => return command.act(console, &arguments.action),
     };
-    around(world, console, files, limits, |console| {
+    let code = around(world, console, files, limits, |console| {
         if let Err(error) = command.store.take_over_ends(world.now()) {
             console.eprint(&format!("answers of other hosts were not taken over: {error}"));
         }
         command.act(console, &arguments.action)
-    })
+    });
+    let mut reasons = stores.degraded();
+    reasons.extend(command.store.degraded().filter(|it| !reasons.contains(it)));
+    console.warn_if_not_durable(&reasons);
+    code
 }
 
 impl SignalCommand<'_, '_> {

@@ -84,7 +84,7 @@ impl Console<'_> {
     /// Reports changes that a power loss can undo, each by its reason.
     pub fn warn_if_not_durable(&mut self, reasons: &[String]) {
         for why in reasons {
-            self.eprint(&format!("saved in place only, a loss of power may undo it: {why}"));
+            self.eprint(&format!("saved, but a loss of power may undo it: {why}"));
         }
     }
 

@@ -230,7 +230,9 @@ impl StopEvaluation<'_> {
                 }
                 Saved::Durable { .. } => SaveResult::Durable,
                 Saved::Degraded { why, .. } => {
-                    report.problem(&format!("the state was saved in place only: {why}"));
+                    report.problem(&format!(
+                        "the state was saved, but a loss of power may undo it: {why}"
+                    ));
                     SaveResult::Degraded
                 }
             },

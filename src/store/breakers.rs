@@ -4,6 +4,7 @@
 //!
 //! Lives here: the file and its lock. `record` says how a breaker is written.
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -42,19 +43,28 @@ pub struct BreakerStore<'a> {
     root: PathBuf,
     durability: Durability,
     lock_wait: Duration,
+    /// Why the last change might not survive a loss of power.
+    degraded: RefCell<Option<String>>,
 }
 
 impl<'a> BreakerStore<'a> {
     /// Returns the store of a state directory.
     #[must_use]
     pub fn new(world: &'a dyn World, root: &Path, durability: Durability) -> Self {
-        Self { world, root: root.to_owned(), durability, lock_wait: HOOK_LOCK_WAIT }
+        let (root, degraded) = (root.to_owned(), RefCell::default());
+        Self { world, root, durability, lock_wait: HOOK_LOCK_WAIT, degraded }
     }
 
     /// The same for a caller that has that long to wait for the lock.
     #[must_use]
     pub fn patient(self, lock_wait: Duration) -> Self {
         Self { lock_wait, ..self }
+    }
+
+    /// Why a change may not survive a loss of power. Returned once.
+    #[must_use]
+    pub fn degraded(&self) -> Option<String> {
+        self.degraded.take()
     }
 
     /// Returns the state directory.
@@ -353,7 +363,9 @@ impl<'a> BreakerStore<'a> {
             records.retain(|_, it| known_breaker(it).is_none_or(|it| !it.is_idle()));
             text = format!("{:#}\n", Value::Object(records));
         }
-        self.document().create(&text)?;
+        if let Some(why) = self.document().create(&text)? {
+            self.degraded.replace(Some(why));
+        }
         Ok(())
     }
 }

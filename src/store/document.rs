@@ -443,6 +443,11 @@ impl<'a> Documents<'a> {
         Ok(())
     }
 
+    /// Notes that a file was written, but might not survive a loss of power.
+    pub(super) fn note_degraded(&self, why: &WorldError) {
+        self.degraded.replace(Some(format!("sync: {why}")));
+    }
+
     /// Makes the folders above a new document durable, up to the one that holds the root: they may
     /// have been made by a process that was killed.
     fn sync_folders(&self, path: &Path) -> Result<(), WorldError> {

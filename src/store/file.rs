@@ -11,6 +11,7 @@
 //! value, on the disk as well as in memory. Hence a new sibling's name is made durable before the
 //! exchange, and a sibling is abandoned (removed, and written again) whenever a sync was refused.
 
+use std::cell::Cell;
 use std::path::{Path, PathBuf};
 
 use super::diagnostic::Code;
@@ -97,6 +98,7 @@ pub fn save_noting(
         sibling: sibling(path),
         bytes,
         durability,
+        unsynced: Cell::new(false),
     };
     let attempts = durability.attempts.clamp(1, SAVE_ATTEMPTS_MAX);
     let (mut reached, mut why) = (SaveStage::Nothing, String::new());
@@ -109,7 +111,7 @@ pub fn save_noting(
             SaveStage::Nothing | SaveStage::Staged => saving.attempt(attempt > 0, &mut reached),
         };
         match answer {
-            Ok(()) => return Saved::Durable { retries: attempt },
+            Ok(()) => return saving.saved(attempt),
             Err(failure) => {
                 why.clone_from(&failure.why);
                 failures.push(failure);
@@ -144,9 +146,20 @@ struct Saving<'a> {
     sibling: PathBuf,
     bytes: &'a [u8],
     durability: &'a Durability,
+    /// Whether the file system does not sync.
+    unsynced: Cell<bool>,
 }
 
 impl Saving<'_> {
+    /// The result after an attempt in which every step succeeded. A file system that does not sync ends the
+    /// attempts.
+    fn saved(&self, retries: u32) -> Saved {
+        match self.unsynced.get() {
+            true => Saved::Degraded { retries, why: format!("sync: {}", WorldError::Unsupported) },
+            false => Saved::Durable { retries },
+        }
+    }
+
     fn attempt(&self, again: bool, reached: &mut SaveStage) -> Result<(), Failure> {
         *reached = SaveStage::Nothing;
         let reusable =
@@ -171,7 +184,10 @@ impl Saving<'_> {
         let failed = |what| move |error: WorldError| Failure::new(SaveStep::Save, what, &error);
         self.world.write(path, self.bytes).map_err(failed("write"))?;
         if self.durability.fsync {
-            self.world.sync_file(path).map_err(failed("sync"))?;
+            match self.world.sync_file(path) {
+                Err(WorldError::Unsupported) => self.unsynced.set(true),
+                answer => answer.map_err(failed("sync"))?,
+            }
         }
         if !self.durability.verify {
             return Ok(());
@@ -254,6 +270,7 @@ pub fn replace(
         sibling: path.with_file_name(format!(".{name}.new")),
         bytes,
         durability,
+        unsynced: Cell::new(false),
     };
     world.remove(&saving.sibling).ok();
     saving.fill(&saving.sibling)?;
@@ -285,6 +302,7 @@ pub fn rewrite(world: &dyn World, path: &Path, bytes: &[u8]) -> Saved {
         sibling: path.with_file_name(format!(".{name}.policyd-new")),
         bytes,
         durability,
+        unsynced: Cell::new(false),
     };
     // One that an earlier attempt left behind.
     world.remove(&saving.sibling).ok();
@@ -298,7 +316,7 @@ pub fn rewrite(world: &dyn World, path: &Path, bytes: &[u8]) -> Saved {
         return Saved::NotSaved { retries: 0, why: failure.why, code: Code::RetriesExhausted };
     }
     match saving.sync_folder() {
-        Ok(()) => Saved::Durable { retries: 0 },
+        Ok(()) => saving.saved(0),
         Err(failure) => Saved::Degraded { retries: 0, why: failure.why },
     }
 }

@@ -114,7 +114,11 @@ impl<'a> PackCache<'a> {
             let path = folder.join(name);
             self.world.write(&path, text.as_bytes())?;
             self.publish(&path)?;
-            self.world.sync_file(&path)?;
+            // The content has a checksum, so that a torn file is not used.
+            match self.world.sync_file(&path) {
+                Ok(()) | Err(WorldError::Unsupported) => {}
+                failed => return failed,
+            }
         }
         match self.world.sync_folder(&folder) {
             Ok(()) | Err(WorldError::Unsupported) => Ok(()),

@@ -459,7 +459,13 @@ impl<'a> SignalStore<'a> {
 
     fn sync(&self, path: &Path) -> Result<(), WorldError> {
         if self.documents.durability.fsync {
-            self.world.sync_file(path)?;
+            match self.world.sync_file(path) {
+                Ok(()) => {}
+                Err(WorldError::Unsupported) => {
+                    self.documents.note_degraded(&WorldError::Unsupported)
+                }
+                Err(error) => return Err(error),
+            }
             self.sync_folder()?;
         }
         Ok(())

@@ -26,6 +26,7 @@ pub mod signal_fields;
 mod signals;
 mod triggers;
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::Duration;
@@ -160,8 +161,15 @@ impl<'a> Stores<'a> {
 
     /// Why a change that was saved may not survive a power loss.
     pub fn degraded(&self) -> Vec<String> {
-        let stores = [self.queues.degraded(), self.escalations.degraded(), self.signals.degraded()];
-        stores.into_iter().flatten().collect()
+        let stores = [
+            self.breakers.degraded(),
+            self.queues.degraded(),
+            self.escalations.degraded(),
+            self.signals.degraded(),
+        ];
+        // A file system degrades all of them for the same reason.
+        let reasons: BTreeSet<String> = stores.into_iter().flatten().collect();
+        reasons.into_iter().collect()
     }
 
     /// Those of the project that a command was called in.

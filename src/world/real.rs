@@ -290,7 +290,7 @@ impl World for RealWorld {
 
     fn sync_file(&self, path: &Path) -> Result<(), WorldError> {
         let file = open_regular(OpenOptions::new().write(true), path, Links::Refuse)?;
-        file.sync_all().map_err(|error| world_error(&error))
+        file.sync_all().map_err(|error| sync_error(&error))
     }
 
     fn sync_folder(&self, path: &Path) -> Result<(), WorldError> {
@@ -298,10 +298,7 @@ impl World for RealWorld {
             return Ok(()); // Folders cannot be opened; renaming is all that can be done.
         }
         let synced = File::open(path).and_then(|folder| folder.sync_all());
-        synced.map_err(|error| match error.kind() == io::ErrorKind::InvalidInput {
-            true => WorldError::Unsupported,
-            false => world_error(&error),
-        })
+        synced.map_err(|error| sync_error(&error))
     }
 
     fn rename(&self, from: &Path, to: &Path) -> Result<(), WorldError> {
@@ -361,5 +358,14 @@ impl World for RealWorld {
         limit: Duration,
     ) -> Result<Box<dyn DocumentServer>, ServerError> {
         self.network.connect(address, limit)
+    }
+}
+/// Returns why something could not be synced. Some file systems do not support it; the value is written all the same.
+fn sync_error(error: &io::Error) -> WorldError {
+    let kind = error.kind();
+    let unsupported = matches!(kind, io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported);
+    match unsupported || error.raw_os_error().is_some_and(file::is_unsupported) {
+        true => WorldError::Unsupported,
+        false => world_error(error),
     }
 }

@@ -1,6 +1,7 @@
 //! `policyd dlq` and `policyd escalation` as people call them.
 
-use policyd::world::CommandOutput;
+use policyd::world::fake::Op;
+use policyd::world::{CommandOutput, WorldError};
 use serde_json::json;
 
 use crate::desk::Desk;
@@ -136,6 +137,37 @@ fn redriving_has_a_rate_and_no_poison_loop() {
     }
     text += &session(&desk, &[&["dlq", "retry", "a"], &["dlq", "retry", "a", "--force"]]);
     snapshot("resilience", "dlq__redrive_with_a_rate", text);
+}
+
+#[test]
+fn every_store_works_on_a_file_system_that_does_not_sync() {
+    for (words, file) in [
+        (
+            &["breaker", "record", "api/x", "failure", "--error", "E"][..],
+            "state/circuit-breakers.json",
+        ),
+        (&["dlq", "add", "t", "--error", "E"], "queue/pending.json"),
+        (&["signal", "emit", "DRIFT_DETECTED", "detected_drift=x"], "signals/DRIFT_DETECTED"),
+        (&["signal", "emit", "HUMAN_REVIEW_NEEDED", "reason=r"], "signals/HUMAN_REVIEW_NEEDED"),
+        (&["escalation", "open", "--gate", "g", "--reason", "r"], "escalations/index.json"),
+    ] {
+        let desk = Desk::new();
+        for op in [Op::SyncFile, Op::SyncFolder] {
+            desk.world.refuse_always(op, "", WorldError::Unsupported);
+        }
+        let said = desk.words(words);
+        assert_eq!(said.code, 0, "{words:?}: {}", said.err);
+        assert_eq!(
+            said.err.matches("a loss of power may undo it").count(),
+            1,
+            "{words:?}: {}",
+            said.err
+        );
+        assert!(!desk.file(file).is_null(), "{words:?}");
+        let desk = Desk::new();
+        desk.world.refuse_always(Op::SyncFile, "", WorldError::Io("I/O error".to_owned()));
+        assert_ne!(desk.words(words).code, 0, "{words:?}: a disk that fails is another matter");
+    }
 }
 
 #[test]

@@ -413,7 +413,7 @@ impl<'a> Supervisor<'a> {
             self.problem(&format!("could not save the run: {error}"));
         }
         if let Some(why) = self.store.degraded() {
-            self.problem(&format!("saved in place only, a loss of power may undo it: {why}"));
+            self.problem(&format!("saved, but a loss of power may undo it: {why}"));
         }
         self.announce();
     }

@@ -63,6 +63,25 @@ fn a_refused_replacement_is_tried_again_and_then_written_in_place() {
 }
 
 #[test]
+fn a_file_system_that_does_not_sync_degrades_at_once() {
+    let world = FakeWorld::new();
+    world.put(PATH, "{}");
+    world.refuse_always(Op::SyncFile, "", WorldError::Unsupported);
+    world.refuse_always(Op::SyncFolder, "", WorldError::Unsupported);
+    let why = "sync: not supported by this file system".to_owned();
+    let degraded = Saved::Degraded { retries: 0, why };
+    assert_eq!(saved(&world), degraded);
+    assert_eq!(world.get(PATH).unwrap(), b"{\"n\": 2}");
+    assert_eq!(world.elapsed(), Duration::ZERO, "nothing is tried again");
+    assert_eq!(rewrite(&world, Path::new(PATH), b"{\"n\": 3}"), degraded);
+    replace(&world, Path::new(PATH), b"{\"n\": 4}", &Durability::default(), None).unwrap();
+    assert_eq!(world.get(PATH).unwrap(), b"{\"n\": 4}");
+    // What was written is read back all the same.
+    world.corrupt_reads(3);
+    assert!(matches!(saved(&world), Saved::NotSaved { .. }));
+}
+
+#[test]
 fn a_full_disk_leaves_the_old_value() {
     for op in [Op::Write, Op::SyncFile, Op::Read] {
         let world = FakeWorld::new();

@@ -205,6 +205,8 @@ impl World for FakeWorld {
         let disk = &mut open(&self.machine).disk;
         match refused {
             Ok(()) => disk.sync_file(path),
+            // The file system does not sync: what was written is there until the power is lost.
+            Err(WorldError::Unsupported) => Err(WorldError::Unsupported),
             Err(error) => {
                 disk.spoil(path);
                 Err(error)

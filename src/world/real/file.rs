@@ -353,6 +353,19 @@ pub(super) fn exchange(one: &Path, other: &Path) -> Result<(), WorldError> {
     })
 }
 
+/// Whether an error of the operating system says that a file system does not support a call.
+#[cfg(unix)]
+pub(super) fn is_unsupported(code: i32) -> bool {
+    use rustix::io::Errno;
+    let code = Errno::from_raw_os_error(code);
+    [Errno::INVAL, Errno::NOSYS, Errno::OPNOTSUPP, Errno::NOTSUP].contains(&code)
+}
+
+#[cfg(not(unix))]
+pub(super) fn is_unsupported(_code: i32) -> bool {
+    false
+}
+
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
 pub(super) fn exchange(_one: &Path, _other: &Path) -> Result<(), WorldError> {
     Err(WorldError::Unsupported)
