@@ -159,7 +159,7 @@ pub const CONTEXT_SAMPLES_MAX: usize = 16;
 /// Characters of the summary that is passed from one context to the next. shipwright uses the same
 /// limit.
 pub const SUMMARY_CHARS_MAX: usize = 2_000;
-/// Characters of the goal in a summary.
+/// Characters of the goal in a summary, if the sections need the room.
 pub const SUMMARY_GOAL_CHARS_MAX: usize = 500;
 /// Files that a summary lists. shipwright uses the same limit.
 pub const SUMMARY_FILES_MAX: usize = 20;

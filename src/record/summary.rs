@@ -55,8 +55,8 @@ struct SummarySection {
 #[must_use]
 pub fn markdown(known: &SummaryInput) -> String {
     let title = format!("# Context Summary (Auto-generated at iteration {})", known.iteration);
-    let (goal, cut) = goal(&known.goal);
-    let head = format!("{title}\n\n## Goal\n{goal}\n");
+    let (short, _) = goal(&known.goal, SUMMARY_GOAL_CHARS_MAX);
+    let head = |goal: &str| format!("{title}\n\n## Goal\n{goal}\n");
     let section = |heading, lines: &[String]| SummarySection {
         heading,
         nothing: NONE,
@@ -75,18 +75,22 @@ pub fn markdown(known: &SummaryInput) -> String {
     ];
     let fixed: usize =
         sections.iter().map(|it| chars(it.heading) + chars(it.nothing) + "\n\n\n".len()).sum();
-    let room = SUMMARY_CHARS_MAX.saturating_sub(chars(&head) + fixed + NOTICE_CHARS);
-    fill(&mut sections, room);
-    let mut text = head;
+    let room = SUMMARY_CHARS_MAX.saturating_sub(chars(&head(&short)) + fixed + NOTICE_CHARS);
+    // The goal takes the room that the sections leave.
+    let spare = fill(&mut sections, room);
+    let (goal, cut) = goal(&known.goal, SUMMARY_GOAL_CHARS_MAX + spare);
+    let mut text = head(&goal);
     for it in &sections {
         text.push_str(&format!("\n{}\n{}\n", it.heading, it.text()));
     }
     let left_out: usize = sections.iter().map(|it| it.lines.len() - it.taken).sum();
     if left_out > 0 || cut {
-        let goal = if cut { "the goal was cut, " } else { "" };
+        let goal = cut.then(|| "the goal was cut".to_owned());
+        let lines = (left_out > 0).then(|| format!("{} left out", counted(left_out, "line")));
+        let what: Vec<String> = goal.into_iter().chain(lines).collect();
         text.push_str(&format!(
-            "\n[Truncated: {goal}{} left out; {SUMMARY_CHARS_MAX} characters at most]\n",
-            counted(left_out, "line")
+            "\n[Truncated: {}; {SUMMARY_CHARS_MAX} characters at most]\n",
+            what.join(", ")
         ));
     }
     // The room was reckoned with; this is the law, whatever was reckoned.
@@ -94,8 +98,8 @@ pub fn markdown(known: &SummaryInput) -> String {
 }
 
 /// Gives each section one line after the other, in turns, as long as there is room: a long list
-/// never takes the place of the first lines of the others.
-fn fill(sections: &mut [SummarySection], mut room: usize) {
+/// never takes the place of the first lines of the others. Returns the room that is left.
+fn fill(sections: &mut [SummarySection], mut room: usize) -> usize {
     loop {
         let mut took = false;
         for it in &mut *sections {
@@ -109,7 +113,7 @@ fn fill(sections: &mut [SummarySection], mut room: usize) {
             }
         }
         if !took {
-            return;
+            return room;
         }
     }
 }
@@ -124,8 +128,8 @@ impl SummarySection {
     }
 }
 
-/// The goal, bounded, and whether it was cut. The text of an earlier summary is removed.
-fn goal(text: &str) -> (String, bool) {
+/// The goal with at most `most` characters, and whether it was cut. The text of an earlier summary is removed.
+fn goal(text: &str, most: usize) -> (String, bool) {
     let own = text.split(HEADING).next().unwrap_or_default().trim();
     let own = mask(own).0.into_owned();
     if own.is_empty() {
@@ -135,10 +139,10 @@ fn goal(text: &str) -> (String, bool) {
     let lines =
         own.lines().map(|it| if it.starts_with('#') { format!(" {it}") } else { it.to_owned() });
     let own = lines.collect::<Vec<_>>().join("\n");
-    if chars(&own) <= SUMMARY_GOAL_CHARS_MAX {
+    if chars(&own) <= most {
         return (own, false);
     }
-    let kept: String = own.chars().take(SUMMARY_GOAL_CHARS_MAX - 1).collect();
+    let kept: String = own.chars().take(most.saturating_sub(1)).collect();
     (format!("{}…", kept.trim_end()), true)
 }
 
@@ -173,6 +177,24 @@ mod tests {
         assert_eq!(text.matches(NONE).count(), 6, "{text}");
         assert_eq!(text.matches(NO_CHANGES).count(), 1, "{text}");
         assert!(!text.contains("Truncated"));
+    }
+
+    #[test]
+    fn a_long_goal_takes_the_room_that_nothing_else_needs() {
+        let goal = "Write a parser for the new format. ".repeat(200);
+        let known = SummaryInput { goal, ..SummaryInput::default() };
+        let text = markdown(&known);
+        let count = text.chars().count();
+        assert!(count <= SUMMARY_CHARS_MAX && count > SUMMARY_CHARS_MAX - 100, "{count}");
+        assert!(
+            text.ends_with("\n[Truncated: the goal was cut; 2000 characters at most]\n"),
+            "{text}"
+        );
+        let files = (0..20).map(|it| format!("src/{it}/{}.rs", "m".repeat(100))).collect();
+        let full = markdown(&SummaryInput { files, ..known });
+        assert!(full.chars().count() <= SUMMARY_CHARS_MAX, "{full}");
+        let goal = full.split("\n## ").nth(1).unwrap();
+        assert!(goal.chars().count() >= SUMMARY_GOAL_CHARS_MAX, "{full}");
     }
 
     #[test]

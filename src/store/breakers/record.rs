@@ -25,7 +25,10 @@ use policyd_yaml::time::Timestamp;
 pub(super) const FORCED: &str = "forced";
 
 /// Keys that are absent if their value is empty.
-const OPTIONAL: [&str; 8] = [
+const OPTIONAL: [&str; 11] = [
+    "cooldown_until",
+    "failure_window_start",
+    "last_probe_time",
     "success_times",
     "slow_times",
     "generation",
@@ -60,16 +63,24 @@ pub struct BreakerRecord {
     #[serde(deserialize_with = "or_default", serialize_with = "down_to_seconds")]
     last_state_change: Option<Timestamp>,
     /// End of the open state.
-    #[serde(deserialize_with = "or_default", serialize_with = "up_to_seconds")]
+    #[serde(
+        deserialize_with = "or_default",
+        serialize_with = "up_to_seconds",
+        skip_serializing_if = "Option::is_none"
+    )]
     cooldown_until: Option<Timestamp>,
     /// Oldest failure within the window.
-    #[serde(deserialize_with = "or_default", serialize_with = "down_to_seconds")]
+    #[serde(
+        deserialize_with = "or_default",
+        serialize_with = "down_to_seconds",
+        skip_serializing_if = "Option::is_none"
+    )]
     failure_window_start: Option<Timestamp>,
     /// Failures within the window.
     #[serde(deserialize_with = "times")]
     failure_times: Option<Vec<Timestamp>>,
     /// Last trial call while half open.
-    #[serde(deserialize_with = "or_default")]
+    #[serde(deserialize_with = "or_default", skip_serializing_if = "Option::is_none")]
     last_probe_time: Option<Timestamp>,
     /// Message of the last failure.
     #[serde(deserialize_with = "or_default")]

@@ -91,6 +91,18 @@ fn state_file(input: &Value, expected: &Value) -> Value {
     got
 }
 
+/// A value without keys that are null: to a reader of the file, an absent key is null.
+fn without_nulls(value: &Value) -> Value {
+    match value {
+        Value::Object(fields) => {
+            let kept = fields.iter().filter(|(_, it)| !it.is_null());
+            Value::Object(kept.map(|(key, it)| (key.clone(), without_nulls(it))).collect())
+        }
+        Value::Array(items) => items.iter().map(without_nulls).collect(),
+        other => other.clone(),
+    }
+}
+
 #[test]
 fn the_sequences_of_the_replaced_system_agree() {
     let Some(cases) = shared::cases("loki_shipwright_cases.json") else { return };
@@ -103,8 +115,9 @@ fn the_sequences_of_the_replaced_system_agree() {
             "breaker_consecutive" => consecutive(&case["input"], &case["expected"]),
             _ => continue,
         };
-        println!("{} {}", case["name"], if got == case["expected"] { "agrees" } else { "WRONG" });
-        assert_eq!(got, case["expected"], "{}", case["name"]);
+        let (got, expected) = (without_nulls(&got), without_nulls(&case["expected"]));
+        println!("{} {}", case["name"], if got == expected { "agrees" } else { "WRONG" });
+        assert_eq!(got, expected, "{}", case["name"]);
         ran += 1;
     }
     assert!(ran > 10, "{ran} cases");

@@ -47,6 +47,38 @@ fn the_seeds_own_walk_through_the_states() {
 }
 
 #[test]
+fn the_file_has_texts_where_loki_mode_wants_texts() {
+    let settings = BreakerSettings::default();
+    let world = machine();
+    let null = json!({"api/x": {"state": "CLOSED", "failure_count": 0, "success_count": 0,
+        "last_failure_time": null, "last_state_change": "2025-01-20T10:30:00Z",
+        "cooldown_until": null, "failure_window_start": null}});
+    world.put(FILE, null.to_string());
+    let start = Timestamp::parse("2025-01-20T10:30:30Z").unwrap();
+    let at = |seconds: u64| start.plus(Duration::from_secs(seconds));
+    let store = store(&world);
+    let texts = |step: &str| {
+        let record = record(&world, "api/x");
+        for key in ["last_state_change", "cooldown_until", "failure_window_start"] {
+            let value = record.get(key);
+            assert!(value.is_none_or(|it| it.is_string()), "{step}: {key} of {record}");
+        }
+        assert!(record.get("last_failure_time").is_some(), "{step}: it is required");
+    };
+    for second in 0..3 {
+        store.record("api/x", BreakerEvent::failure("e"), &settings, at(second)).unwrap();
+        texts("failed");
+    }
+    for second in [310, 325, 340] {
+        store.request("api/x", &settings, at(second)).unwrap();
+        texts("asked");
+        store.record("api/x", BreakerEvent::success(), &settings, at(second + 1)).unwrap();
+        texts("worked");
+    }
+    assert_eq!(record(&world, "api/x")["state"], "CLOSED");
+}
+
+#[test]
 fn what_others_wrote_into_the_file_is_kept() {
     let world = FakeWorld::new();
     let foreign = json!({"api/x": {"state": "CLOSED", "failure_count": 2, "owner": "me",
