@@ -7,15 +7,20 @@ use serde_json::Value;
 
 /// `1` permits the directory to be absent; `.cargo/config.toml` sets it if the environment does not.
 const WITHOUT: &str = "POLICYD_WITHOUT_SHARED_CASES";
+/// Another directory. If it is set, the directory must exist.
+const FOLDER: &str = "POLICYD_SHARED_CASES";
 
 /// A file or directory of the shared directory. `None` only if the directory is absent and the
 /// environment permits it.
 pub(crate) fn path(name: &str) -> Option<PathBuf> {
-    let shared = Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared");
+    let configured = std::env::var_os(FOLDER).map(PathBuf::from);
+    let is_configured = configured.is_some();
+    let beside = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared");
+    let shared = configured.unwrap_or_else(beside);
     if shared.join("cases").is_dir() {
         return Some(shared.join(name));
     }
-    let permitted = std::env::var_os(WITHOUT).is_some_and(|it| it == "1");
+    let permitted = !is_configured && std::env::var_os(WITHOUT).is_some_and(|it| it == "1");
     assert!(permitted, "{} is absent\nhelp: set {WITHOUT}=1 to skip its cases", shared.display());
     eprintln!("skipped: ../shared is absent");
     None
