@@ -220,12 +220,8 @@ pub(super) const ROWS: &[FactRow] = &[
         ],
         |it, args| {
             let path = text_argument(args, 0)?;
-            let (path, keys) = split_keys(&path);
             with_reading(it, |reading| match reading {
-                ProbeResult::Answer { value, .. } => {
-                    let found = values(value, path).into_iter().map(|it| joined_text(it, keys));
-                    Ok(texts(found.filter(|it| !it.is_empty())))
-                }
+                ProbeResult::Answer { value, .. } => Ok(texts(texts_at(value, &path).into_iter())),
                 ProbeResult::Failed(why) => Err(why.as_str().into()),
             })?
         },
@@ -312,6 +308,13 @@ fn values<'v>(root: &'v Value, path: &str) -> Vec<&'v Value> {
         }
     }
     found
+}
+
+/// Returns the values at a path as texts, without empty ones.
+pub(super) fn texts_at(root: &Value, path: &str) -> Vec<String> {
+    let (path, keys) = split_keys(path);
+    let found = values(root, path).into_iter().map(|it| joined_text(it, keys));
+    found.filter(|it| !it.is_empty()).collect()
 }
 
 /// Splits the keys of a last step `{name,url}` off a path.

@@ -255,7 +255,22 @@ pub(super) const ROWS: &[FactRow] = &[
         "list",
         Type::Texts,
         Structure,
-        ["As they are written.", "program.targets.list.join(\", \") != \"\""],
+        [
+            "Their absolute paths, as in `files.paths`; as written where the directory is unknown.",
+            "action.changed.list.any_in(files.paths)",
+        ],
+        |it, _| {
+            let path =
+                |it: &ResolvedPath| it.absolute.clone().unwrap_or_else(|| it.written.clone());
+            Ok(texts(places(it).iter().map(path)))
+        },
+    ),
+    field(
+        Subject::Places,
+        "as_written",
+        Type::Texts,
+        Structure,
+        ["As they are written.", "program.targets.as_written.join(\", \") != \"\""],
         |it, _| Ok(texts(places(it).iter().map(|it| it.written.clone()))),
     ),
 ];

@@ -4,6 +4,7 @@ use rhai::Dynamic;
 
 use super::dynamic::{count, text_argument, texts};
 use super::events;
+use super::pack_facts::texts_at;
 use super::params::KEY;
 use super::prose::Prose;
 use super::row::{FactRow, field, method, number};
@@ -50,6 +51,20 @@ pub(super) const ROWS: &[FactRow] = &[
                     .map(json_text)
                     .unwrap_or_default()
                     .into())
+            },
+        ).at(&events::INPUT),
+    method(
+            Subject::Event,
+            "inputs",
+            KEY,
+            (Type::Texts, Structure),
+            [
+                "The values at a path in the tool's input; the path is written as that of `list` of a probe.",
+                "event.inputs(\"edits[].old_string\").join(\" \").contains(\"TODO\")",
+            ],
+            |it, args| {
+                let path = text_argument(args, 0)?;
+                Ok(texts(texts_at(&it.context().event.tool_input, &path)))
             },
         ).at(&events::INPUT),
     field(

@@ -220,6 +220,22 @@ fn fields_of_tools_are_written_as_tools_take_them() {
                 "no known tool accepts `file_pth`",
             ),
             ("  when: event.input(\"url\") != \"\"\n  decision: warn\n  message: Look.", ""),
+            (
+                "  when: event.input(\"edits.0.old_string\") != \"\"\n  decision: warn\n  message: Look.",
+                "not a path",
+            ),
+            (
+                "  tools: [mcp__a__b]\n  when: event.input(\"rows[].id\") != \"\"\n  decision: warn\n  message: Look.",
+                "not a path",
+            ),
+            (
+                "  when: event.inputs(\"edits[].old_string\").len() > 3\n  decision: warn\n  message: Look.",
+                "",
+            ),
+            (
+                "  when: event.inputs(\"file_pth.x\").len() > 3\n  decision: warn\n  message: Look.",
+                "no known tool accepts `file_pth`",
+            ),
         ],
     );
 }

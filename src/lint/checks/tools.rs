@@ -258,6 +258,20 @@ fn never_given(subject: &Subject<'_>, guard: &PackEntry<'_>, field: &str) -> boo
     row.is_some_and(|(_, without)| tools.iter().all(|it| without.iter().any(|one| it.says(one))))
 }
 
+/// Writes numbers between periods as places in a list: `edits.0.old_string` as `edits[0].old_string`.
+fn as_path(text: &str) -> String {
+    let is_number = |part: &str| !part.is_empty() && part.bytes().all(|it| it.is_ascii_digit());
+    let mut path = String::new();
+    for part in text.split('.') {
+        match is_number(part) && !path.is_empty() {
+            true => path.push_str(&format!("[{part}]")),
+            false if path.is_empty() => path.push_str(part),
+            false => path.push_str(&format!(".{part}")),
+        }
+    }
+    path
+}
+
 pub(crate) fn misspelled_input(subject: &Subject<'_>, out: &mut Findings) {
     let known = |entry: Option<&PackEntry<'_>>| {
         let entry = entry.filter(|it| FILES.contains(&it.file))?;
@@ -273,9 +287,11 @@ pub(crate) fn misspelled_input(subject: &Subject<'_>, out: &mut Findings) {
             }
         }
     }
-    each_part_asking(subject, &["input"], |site, term| {
-        let asked = asked(term).filter(|(fact, _)| fact.is("event.input"));
-        let Some((_, names)) = asked else { return };
+    each_part_asking(subject, &["input", "inputs"], |site, term| {
+        let asked =
+            asked(term).filter(|(fact, _)| fact.is_one_of(&["event.input", "event.inputs"]));
+        let Some((fact, names)) = asked else { return };
+        let is_path = fact.is("event.inputs");
         // After a call, some clients report the input under their own names.
         let before = subject.entry_of(site).filter(|it| {
             let kinds = kinds(subject, it);
@@ -283,7 +299,14 @@ pub(crate) fn misspelled_input(subject: &Subject<'_>, out: &mut Findings) {
         });
         let known = known(before).filter(|it| !it.is_empty());
         let own = |name: &str| known.as_ref().is_some_and(|it| slip(name, it).is_some());
-        for (name, range) in names {
+        for (whole, range) in names {
+            let name = whole.split(['.', '[']).next().unwrap_or(whole);
+            if name != whole && !is_path {
+                let message = "`event.input` takes the name of a field, not a path".to_owned();
+                let help = format!("write `event.inputs(\"{}\")`, a list", as_path(whole));
+                out.help(site.span(range), message, help);
+                continue;
+            }
             let never = || before.is_some_and(|it| never_given(subject, it, name));
             if known.is_some() && !own(name) && !never() {
                 continue;
