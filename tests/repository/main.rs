@@ -17,5 +17,6 @@ mod packages;
 mod readme;
 mod reference;
 mod secret_formats;
+mod statements;
 mod texts;
 mod tidy;
