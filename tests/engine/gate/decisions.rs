@@ -136,22 +136,6 @@ fn a_block_that_cannot_be_remembered_is_spoken_if_the_client_tells_of_it() {
 }
 
 #[test]
-fn a_file_system_that_does_not_sync_keeps_the_state_and_says_so_once() {
-    use policyd::world::{WorldError, fake::Op};
-    let mut scene = Scene::new();
-    scene.events(&[asked("Add a parser"), edit("/work/a.py", "x = 1\n")].concat());
-    for op in [Op::SyncFile, Op::SyncFolder] {
-        scene.world.refuse_always(op, "", WorldError::Unsupported);
-    }
-    let answer = scene.stop();
-    assert_eq!(answer.decision(), "block");
-    assert_eq!(scene.state()["consecutive_blocks"], 1, "the state is in place");
-    let said = format!("{}{}", answer.stdout, answer.stderr);
-    assert!(said.matches("a loss of power may undo it").count() <= 1, "{said}");
-    assert!(!said.contains("could not be saved"), "{said}");
-}
-
-#[test]
 fn what_is_no_stop_of_the_agent_gets_no_opinion() {
     let mut scene = Scene::new();
     scene.events(&[asked("Add a parser"), edit("/work/a.py", "x = 1\n")].concat());

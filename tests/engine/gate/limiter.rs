@@ -1,6 +1,7 @@
 //! What the block limiter and the reader of the transcript promise, on the simulated machine.
 
-use policyd::world::World;
+use policyd::world::fake::Op;
+use policyd::world::{World, WorldError};
 use serde_json::json;
 
 use super::decisions::{asked, edit, ran, said};
@@ -58,4 +59,19 @@ fn a_header_of_a_pack_is_recognized_in_the_transcript() {
         }
         assert_eq!(blocks, 5, "{header}");
     }
+}
+
+#[test]
+fn a_file_system_that_does_not_sync_keeps_the_state_and_says_so_once() {
+    let mut scene = Scene::new();
+    scene.events(&[asked("Add a parser"), edit("/work/a.py", "x = 1\n")].concat());
+    for op in [Op::SyncFile, Op::SyncFolder] {
+        scene.world.refuse_always(op, "", WorldError::Unsupported);
+    }
+    let answer = scene.stop();
+    assert_eq!(answer.decision(), "block");
+    assert_eq!(scene.state()["consecutive_blocks"], 1, "the state is in place");
+    let said = format!("{}{}", answer.stdout, answer.stderr);
+    assert!(said.matches("a loss of power may undo it").count() <= 1, "{said}");
+    assert!(!said.contains("could not be saved"), "{said}");
 }
