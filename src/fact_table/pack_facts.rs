@@ -221,7 +221,7 @@ pub(super) const ROWS: &[FactRow] = &[
         |it, args| {
             let path = text_argument(args, 0)?;
             with_reading(it, |reading| match reading {
-                ProbeResult::Answer { value, .. } => Ok(texts(texts_at(value, &path).into_iter())),
+                ProbeResult::Answer { value, .. } => Ok(texts(texts_at(value, &path))),
                 ProbeResult::Failed(why) => Err(why.as_str().into()),
             })?
         },

@@ -252,7 +252,7 @@ fn help_prints_commands_and_pages() {
         assert!(called.stdout.contains(&format!("Usage: {usage}")), "{words}: {}", called.stdout);
     }
     let all = called("help all").stdout;
-    assert!(all.contains("\n  rationalization  ") && all.contains("Exit codes: "), "{all}");
+    assert!(all.contains("\n  debug  ") && all.contains("Exit codes: "), "{all}");
     for (words, help) in [
         ("help gards", "did you mean `guards`?"),
         ("help lint nonsense", "run `policyd help topics`"),

@@ -218,7 +218,7 @@ fn failures_that_a_file_only_counts_are_failures() {
         json!({"task_id": id, "failure_count": failures, "attempts": attempts,
             "task_data": {"title": "Rotate credentials"}})
     };
-    let tasks = [task("five", 5, &[attempt.clone()]), task("none", 5, &[])];
+    let tasks = [task("five", 5, std::slice::from_ref(&attempt)), task("none", 5, &[])];
     desk.put("queue/dead-letter.json", &json!({"tasks": tasks}));
     let list = desk.call("dlq list").out;
     assert_eq!(list.matches("5 failed attempts").count(), 2, "{list}");
