@@ -6,8 +6,20 @@ use policyd_facts::lazy::LazyRegex;
 /// Returns whether one of `regexes` matches within one paragraph of `text`.
 #[must_use]
 pub fn found(text: &str, regexes: &[LazyRegex]) -> bool {
-    let paragraphs = paragraphs(text).into_iter().map(|it| without_marks(&without_struck_out(&it)));
+    let paragraphs = paragraphs(text).into_iter().map(as_read);
     paragraphs.into_iter().any(|it| regexes.iter().any(|regex| regex.is_match(&it)))
+}
+
+/// Marks in a paragraph up to which it is read as Markdown. One with more is not prose, and would take long.
+const MARKS_MAX: usize = 200;
+
+/// Returns a paragraph as a reader sees it.
+fn as_read(paragraph: String) -> String {
+    match paragraph.matches(['~', '<', '[', '*', '_']).count() {
+        0 => paragraph,
+        1..=MARKS_MAX => without_marks(&without_struck_out(&paragraph)),
+        _ => paragraph,
+    }
 }
 
 /// Returns paragraphs as single lines. A heading, a list item or an empty line ends a paragraph, so
@@ -172,6 +184,18 @@ mod tests {
     fn no_auto_merge(text: &str) -> bool {
         let regex = r"\b(never|do not|don't)\b.*\bmerge\b.*\bwithout\b.*\b(permission|approval)\b";
         found(text, &[policyd_fact_table::pattern::prose_regex(regex)])
+    }
+
+    #[test]
+    fn a_paragraph_of_marks_is_searched_as_it_is_written() {
+        for mark in ["[", "~ ", "<del>", "*", "_", "<del></del>"] {
+            let marks = mark.repeat(200_000);
+            assert!(no_auto_merge(&format!("{marks}\n\nNEVER merge PRs **without** permission")));
+            assert!(
+                no_auto_merge(&format!("{marks} NEVER merge PRs without permission")),
+                "{mark}"
+            );
+        }
     }
 
     #[test]

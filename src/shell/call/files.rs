@@ -307,7 +307,7 @@ const PATH_KEYS: [&str; 6] =
 const TEXT_KEYS: [&str; 6] =
     ["content", "new_string", "new_source", "newString", "text", "file_text"];
 /// Keys of tool inputs that contain a patch.
-pub(super) const PATCH_KEYS: [&str; 3] = ["input", "patch", "command"];
+const PATCH_KEYS: [&str; 3] = ["input", "patch", "command"];
 
 /// Adds the files that a tool for reading or editing accesses.
 pub(super) fn add(call: &mut Call, input: &Json, context: AnalysisContext<'_>) {
@@ -344,10 +344,7 @@ pub(super) fn add(call: &mut Call, input: &Json, context: AnalysisContext<'_>) {
             call.written.extend(texts.map(str::to_owned));
         }
     }
-    let patch = PATCH_KEYS.iter().find_map(|key| input.get(*key)).unwrap_or(input);
-    // Some clients give the words of a command: `["apply_patch", TEXT]`.
-    let patch = patch.as_str().or_else(|| patch.as_array()?.last()?.as_str());
-    let (files, added) = parse_patch(patch.unwrap_or_default());
+    let (files, added) = parse_patch(patch_text(input));
     for (does, path) in files {
         let file = FileAccess { does, place: place(path), program: None, keeps: true };
         // The input may also name the first file of the patch.
@@ -356,6 +353,14 @@ pub(super) fn add(call: &mut Call, input: &Json, context: AnalysisContext<'_>) {
         }
     }
     call.written.extend(added);
+}
+
+/// Returns the text of the patch in the input of a tool. Empty without one.
+pub(super) fn patch_text(input: &Json) -> &str {
+    let patch = PATCH_KEYS.iter().find_map(|key| input.get(*key)).unwrap_or(input);
+    // Some clients give the words of a command: `["apply_patch", TEXT]`.
+    let text = patch.as_str().or_else(|| patch.as_array()?.last()?.as_str());
+    text.unwrap_or_default()
 }
 
 /// Returns the path in a patch header. A timestamp may follow it.

@@ -8,10 +8,15 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value as Json};
 
-use super::files::PATCH_KEYS;
+use super::files::patch_text;
 use super::shape;
 use super::{Access, Call};
 use crate::patch;
+
+/// Longest text behind an edit, in bytes. An edit can make a text longer many times over.
+const TEXT_MAX: usize = 4 * 1024 * 1024;
+/// Bytes that the edits of one file search, and lines that the hunks of a patch compare. What needs more is unknown.
+const STEPS_MAX: usize = 64 * 1024 * 1024;
 
 /// How a call changes the text of one file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -114,8 +119,7 @@ impl Call {
     /// changes and that is not in the map changes in an unknown way.
     #[must_use]
     pub fn text_changes(&self, input: &Json, is_listed: bool) -> BTreeMap<String, ContentChange> {
-        let patch = PATCH_KEYS.iter().find_map(|key| input.get(*key)).unwrap_or(input).as_str();
-        let patched = file_hunks(patch.unwrap_or_default());
+        let patched = file_hunks(patch_text(input));
         if !patched.is_empty() {
             return patched;
         }
@@ -217,9 +221,7 @@ impl ContentChange {
     pub fn apply(&self, before: &str) -> Option<String> {
         match self {
             Self::Whole(text) => Some(plain(text)),
-            Self::Replace(all) => {
-                all.iter().try_fold(before.to_owned(), |text, it| it.apply(&text))
-            }
+            Self::Replace(all) => replace(all, before),
             Self::Insert { behind, text } => insert(before, *behind, &plain(text)),
             Self::Cell(_) | Self::Unknown => None,
             Self::Patch(hunks) => hunks.apply(before),
@@ -246,6 +248,16 @@ pub fn plain(text: &str) -> String {
     text.replace("\r\n", "\n")
 }
 
+/// Applies replacements, in order.
+fn replace(all: &[TextReplacement], before: &str) -> Option<String> {
+    let (mut text, mut steps) = (before.to_owned(), 0_usize);
+    for it in all {
+        steps = steps.saturating_add(text.len());
+        text = it.apply(&text).filter(|_| steps <= STEPS_MAX)?;
+    }
+    Some(text)
+}
+
 impl TextReplacement {
     fn apply(&self, text: &str) -> Option<String> {
         let (old, new) = (plain(&self.old), plain(&self.new));
@@ -258,7 +270,8 @@ impl TextReplacement {
             Times::Count(wanted) => count == wanted,
             Times::All => count > 0,
         };
-        is_done.then(|| text.replace(&old, &new))
+        let length = count.saturating_mul(new.len()).saturating_add(text.len());
+        (is_done && length <= TEXT_MAX).then(|| text.replace(&old, &new))
     }
 }
 
@@ -414,8 +427,13 @@ impl FileHunks {
             return Some(added.map(|it| format!("{it}\n")).collect());
         }
         let mut lines: Vec<String> = before.lines().map(str::to_owned).collect();
-        let mut from = 0;
+        let (mut from, mut steps) = (0, 0_usize);
         for hunk in &self.hunks {
+            let compared = lines.len().saturating_mul(hunk.old.len().max(1));
+            steps = steps.saturating_add(compared);
+            if steps > STEPS_MAX {
+                return None;
+            }
             let start = if hunk.behind.is_empty() {
                 from
             } else {
@@ -599,6 +617,21 @@ mod tests {
         let unified = "--- a/a\n+++ b/a\n@@ -1,3 +1,3 @@ fn\n x\n--- y\n+-- z\n w\n--- a/b\n+++ b/b\n@@ -1 +1 @@\n-1\n+2\n";
         let after = changed("apply_patch", json!({"patch": unified}), "x\n-- y\nw\n").0;
         assert_eq!(after.as_deref(), Some("x\n-- z\nw\n"));
+    }
+
+    #[test]
+    fn what_would_take_too_long_is_unknown() {
+        let edit = json!({"old_string": "a", "new_string": "aaaaaaaa", "replace_all": true});
+        let input = json!({"file_path": "a", "edits": vec![edit; 30]});
+        assert_eq!(changed("MultiEdit", input, "a"), (None, None), "8^30 bytes");
+        let edit = json!({"old_string": "b", "new_string": "b"});
+        let input = json!({"file_path": "a", "edits": vec![edit; 1_000]});
+        let long = format!("{}b", "a".repeat(100_000));
+        assert_eq!(changed("MultiEdit", input, &long).0, None);
+        let hunk = format!("@@\n{}-b\n+c\n", " a\n".repeat(20_000));
+        let patch = format!("*** Begin Patch\n*** Update File: a\n{hunk}*** End Patch");
+        let patch = json!({"patch": patch});
+        assert_eq!(changed("apply_patch", patch, &"a\n".repeat(50_000)).0, None);
     }
 
     #[test]
