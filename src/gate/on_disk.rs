@@ -86,7 +86,8 @@ const GLOB_NAMES_MAX: usize = 1000;
 /// Globs of a call that are looked at.
 const GLOBS_MAX: usize = 16;
 
-/// Returns the globs of a call that can fit a link to a place outside, or whose files are not known.
+/// Returns the globs in the project or among temporary files that can fit a link to a place outside, or whose files are not
+/// known. A glob elsewhere is outside without a link.
 fn linked_globs(world: &dyn World, call: &Call, around: &CallEnvironment) -> BTreeSet<String> {
     let operands = call.programs.iter().flat_map(|program| {
         let folder = program.folder.as_deref();
@@ -97,6 +98,9 @@ fn linked_globs(world: &dyn World, call: &Call, around: &CallEnvironment) -> BTr
         places.filter(|it| it.glob).filter_map(|it| it.absolute).collect();
     let is_linked = |(at, glob): &(usize, String)| {
         let Some((folder, pattern)) = glob.rsplit_once('/') else { return true };
+        if around.is_outside(folder) {
+            return false;
+        }
         if *at >= GLOBS_MAX || folder.contains(['*', '?', '[']) {
             return true;
         }
@@ -106,8 +110,10 @@ fn linked_globs(world: &dyn World, call: &Call, around: &CallEnvironment) -> BTr
             Err(_) => return true,
         };
         let is_hidden = |it: &str| it.starts_with('.') && !pattern.starts_with('.');
+        // Only `*` is read here, so that any name can fit another pattern.
+        let fits = |it: &str| pattern.contains(['?', '[', '{']) || word_matches(pattern, it);
         let names: Vec<String> =
-            names.into_iter().filter(|it| !is_hidden(it) && word_matches(pattern, it)).collect();
+            names.into_iter().filter(|it| !is_hidden(it) && fits(it)).collect();
         let leads_out = |name: &String| {
             let path = Path::new(folder).join(name);
             let is_link = world.entry(&path).is_ok_and(|it| it.link.is_some());
