@@ -21,6 +21,8 @@ const CHUNKS: usize = 16;
 const LOOK: Duration = Duration::from_millis(10);
 /// Time without output, after the group was killed, after which no more output is expected.
 const QUIET_MAX: Duration = Duration::from_secs(2);
+/// Time after which output no longer counts, because a process that left the group writes it.
+const FOREIGN_MAX: Duration = Duration::from_secs(10);
 
 /// A running program.
 pub(super) struct RunningProcess {
@@ -29,10 +31,17 @@ pub(super) struct RunningProcess {
     exited_at: Option<Instant>,
     /// Ends the group if this process dies.
     watchdog: Option<Watchdog>,
-    /// When the rest of the group was killed, or the last output came after that.
-    heard_at: Option<Instant>,
+    drain: Option<OutputDrain>,
     /// Exit code after the end.
     ended: Option<Option<i32>>,
+}
+
+/// The output of a group that was killed is still read.
+#[derive(Debug, Clone, Copy)]
+struct OutputDrain {
+    killed_at: Instant,
+    /// When the last output came.
+    heard_at: Instant,
 }
 
 impl RunningProcess {
@@ -42,7 +51,7 @@ impl RunningProcess {
         let child = spawn(command)?;
         let watchdog = Watchdog::over(&child);
         let mut program =
-            Self { child, output, exited_at: None, watchdog, heard_at: None, ended: None };
+            Self { child, output, exited_at: None, watchdog, drain: None, ended: None };
         let child = &mut program.child;
         if let Some(pipe) = child.stdout.take() {
             pass_on(pipe, ProcessEvent::Stdout, sender.clone())?;
@@ -71,6 +80,23 @@ impl RunningProcess {
                 }
                 Err(RecvTimeoutError::Disconnected) => return,
             }
+        }
+    }
+
+    /// Returns whether no more output of the program is expected. A grandchild can keep the streams open, so the group is
+    /// killed a moment after the exit. What it wrote before is still read, however busy the machine is. A process that left
+    /// the group can keep them open forever, and write.
+    fn is_drained(&mut self) -> bool {
+        let Some(exited_at) = self.exited_at else { return false };
+        match self.drain {
+            Some(it) => it.heard_at.elapsed() >= QUIET_MAX || it.killed_at.elapsed() >= FOREIGN_MAX,
+            None if exited_at.elapsed() >= DRAIN_MAX => {
+                kill_group(&mut self.child);
+                let now = Instant::now();
+                self.drain = Some(OutputDrain { killed_at: now, heard_at: now });
+                false
+            }
+            None => false,
         }
     }
 
@@ -112,8 +138,11 @@ impl RunningProgram for RunningProcess {
             }
             let left = wait_max.saturating_sub(began.elapsed());
             match self.output.recv_timeout(LOOK.min(left)) {
+                Ok(_) if self.drain.is_some_and(|it| it.killed_at.elapsed() >= FOREIGN_MAX) => {
+                    return self.reap();
+                }
                 Ok(sign) => {
-                    self.heard_at = self.heard_at.map(|_| Instant::now());
+                    self.drain.iter_mut().for_each(|it| it.heard_at = Instant::now());
                     return Ok(sign);
                 }
                 Err(RecvTimeoutError::Disconnected) if self.exited_at.is_some() => {
@@ -123,14 +152,7 @@ impl RunningProgram for RunningProcess {
                 Err(RecvTimeoutError::Disconnected) => std::thread::sleep(LOOK.min(left)),
                 Err(RecvTimeoutError::Timeout) => {}
             }
-            // A grandchild can keep the streams open, so the group is killed. What it wrote before is still read, however
-            // busy the machine is. A grandchild that left the group can keep them open forever.
-            if self.heard_at.is_none() && self.exited_at.is_some_and(|at| at.elapsed() >= DRAIN_MAX)
-            {
-                kill_group(&mut self.child);
-                self.heard_at = Some(Instant::now());
-            }
-            if self.heard_at.is_some_and(|at| at.elapsed() >= QUIET_MAX) {
+            if self.is_drained() {
                 return self.reap();
             }
             if began.elapsed() >= wait_max {
