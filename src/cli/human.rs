@@ -25,15 +25,19 @@ pub(super) fn require_unpinned(
     console: &mut Console<'_>,
     decision: impl FnOnce(&Pins) -> Option<&'static str>,
 ) -> Result<(), u8> {
-    let Some(key) = decision(&Configuration::load(world, ConfigurationOwner::Organization).pins)
-    else {
-        return Ok(());
-    };
+    let pins = Configuration::load(world, ConfigurationOwner::Organization).pins;
+    let Some(key) = decision(&pins) else { return Ok(()) };
     let path = ConfigurationOwner::Organization.path(world).unwrap_or_default();
-    let text = format!(
-        "the organization does not allow this: `{key}` in `{}`\nhelp: ask the administrator of this machine",
-        path.display()
-    );
+    let path = path.display();
+    let text = match pins.is_assumed {
+        true => format!(
+            "the organization may forbid this, because its settings in `{path}` cannot be used\nhelp: ask the \
+             administrator of this machine to fix the file; `policyd doctor` names the error"
+        ),
+        false => format!(
+            "the organization does not allow this: `{key}` in `{path}`\nhelp: ask the administrator of this machine"
+        ),
+    };
     console.eprint(&text);
     Err(EXIT_FOUND)
 }

@@ -154,6 +154,8 @@ pub struct Pins {
     pub blocks_without_pack: bool,
     /// Content hashes of their packs. `None`: each trusted pack is used.
     pub allowed_packs: Option<Vec<String>>,
+    /// Whether not all of the file can be used, so that it counts as forbidding what it may forbid.
+    pub is_assumed: bool,
 }
 
 impl Default for Pins {
@@ -164,6 +166,7 @@ impl Default for Pins {
             allow_exceptions: true,
             blocks_without_pack: false,
             allowed_packs: None,
+            is_assumed: false,
         }
     }
 }
@@ -171,7 +174,7 @@ impl Default for Pins {
 impl Pins {
     /// What counts of a file that cannot be read: it may forbid what a file can forbid.
     fn of_unreadable_file() -> Self {
-        Self { allow_disable: false, allow_exceptions: false, ..Self::default() }
+        Self { allow_disable: false, allow_exceptions: false, is_assumed: true, ..Self::default() }
     }
 
     /// Reads the keys of a file. Where it does not state a key, `usual` counts.
@@ -186,6 +189,7 @@ impl Pins {
             blocks_without_pack: node.get("on_error").and_then(OnError::from_node)
                 == Some(OnError::Block),
             allowed_packs: packs.map(|it| it.one_or_items().iter().filter_map(hash).collect()),
+            is_assumed: usual.is_assumed,
         }
     }
 
@@ -226,7 +230,11 @@ impl Pins {
                 format!("trust.allowed_packs: {count} packs of users and projects are allowed")
             }
         });
-        mode.into_iter().chain(disable).chain(exceptions).chain(errors).chain(packs).collect()
+        let assumed = self
+            .is_assumed
+            .then(|| "not all of the file can be used: what it may forbid is forbidden".to_owned());
+        let keys = mode.into_iter().chain(disable).chain(exceptions).chain(errors).chain(packs);
+        assumed.into_iter().chain(keys).collect()
     }
 }
 

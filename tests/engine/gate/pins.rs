@@ -239,6 +239,17 @@ fn commands_refuse_what_the_organization_decided() {
 }
 
 #[test]
+fn a_file_with_an_error_forbids_what_it_could_forbid() {
+    for text in ["allow_disable: false\nmode: [\n", "mode: [\nallow_disable: true\n", "\u{0}"] {
+        let world = pinned(text);
+        world.set_env("POLICYD_DISABLED", "1");
+        assert_eq!(decision(&tool_call(&world, DESTRUCTIVE, &[])), "deny", "{text}");
+        let said = call(&world, &["pause", "1m"], b"").err;
+        assert!(said.contains("the organization may forbid this"), "{text}: {said}");
+    }
+}
+
+#[test]
 fn settings_that_somebody_else_can_change_are_ignored_and_reported() {
     for part in ["/", "/etc", "/etc/policyd", FILE] {
         for (change, why) in [
