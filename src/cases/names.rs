@@ -8,7 +8,7 @@ use policyd_policy::review::Meant;
 use policyd_yaml::node::Node;
 use policyd_yaml::{Diagnostic, suggest};
 
-/// The voice without a name of its own: texts that state none.
+/// The voice of texts that state no voice.
 const PLAIN_VOICE: &str = "plain";
 
 /// Names of a pack, by type.

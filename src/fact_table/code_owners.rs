@@ -8,24 +8,18 @@ pub const PLACES: [&str; 4] =
     [".github/CODEOWNERS", "CODEOWNERS", "docs/CODEOWNERS", ".gitlab/CODEOWNERS"];
 
 /// The patterns of a `CODEOWNERS` file.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, PartialEq)]
 pub struct CodeOwners {
     sections: Vec<Vec<OwnedFiles>>,
 }
 
 /// The owners of the files of one pattern.
-#[derive(Debug)]
+#[derive(Debug, PartialEq)]
 struct OwnedFiles {
     /// Globs from the root of the project.
     globs: Vec<PathGlob>,
     /// Users and teams as they are written. Empty: the files have no owner.
     owners: Vec<String>,
-}
-
-impl PartialEq for CodeOwners {
-    fn eq(&self, other: &Self) -> bool {
-        format!("{self:?}") == format!("{other:?}")
-    }
 }
 
 impl CodeOwners {

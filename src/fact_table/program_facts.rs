@@ -221,7 +221,7 @@ pub(super) const ROWS: &[FactRow] = &[
         Type::Bool,
         Structure,
         [
-            "Whether it works in the root of the project, where its repository is. Another directory can contain one of its own.",
+            "Whether it works in the root of the project, where its repository is. Another directory can contain another repository.",
             "program.in_root",
         ],
         |it, _| {

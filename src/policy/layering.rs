@@ -83,7 +83,8 @@ pub(super) fn below(files: &[(String, Arc<Source>)]) -> Layers {
         Shared::later(move || {
             let mut list = Entries::default();
             let found = files.iter().flat_map(ListFile::entries);
-            layer(&mut list, found.collect(), LayerRole::Implicit, &mut Vec::new());
+            let role = LayerRole { is_implicit: true, is_of_user: false };
+            layer(&mut list, found.collect(), role, &mut Vec::new());
             list.into_owned()
         })
     };
@@ -98,12 +99,7 @@ pub(super) fn add(
     implicit: bool,
     diagnostics: &mut Vec<Diagnostic>,
 ) {
-    let role = match (layers.adds_user_pack, implicit) {
-        (true, true) => LayerRole::ImplicitOfUser,
-        (true, false) => LayerRole::OfUser,
-        (false, true) => LayerRole::Implicit,
-        (false, false) => LayerRole::Explicit,
-    };
+    let role = LayerRole { is_implicit: implicit, is_of_user: layers.adds_user_pack };
     let own = nodes.iter().filter(|(_, node)| !remote::is_inherited(&node.span.source));
     layers.own_files.extend(own.map(|(file, _)| *file));
     let (tops, lists) = (Arc::make_mut(&mut layers.tops), Arc::make_mut(&mut layers.lists));
@@ -187,16 +183,12 @@ impl EntryIndex {
 }
 
 /// How the entries of a pack join those of the packs below.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum LayerRole {
-    /// `override: true` marks an entry that changes an inherited one.
-    Explicit,
-    /// An entry with an inherited id changes the inherited entry.
-    Implicit,
-    /// Like `Explicit`. The pack of a project can replace the entries that are added.
-    OfUser,
-    /// Like `Implicit`. The pack of a project can replace the entries that are added.
-    ImplicitOfUser,
+#[derive(Debug, Clone, Copy)]
+struct LayerRole {
+    /// Whether an entry with an inherited id changes the inherited entry without `override: true`.
+    is_implicit: bool,
+    /// Whether the pack of a project can replace the entries that are added.
+    is_of_user: bool,
 }
 
 /// Adds entries to a list. An entry that overrides an inherited one becomes a layer of it.
@@ -206,8 +198,7 @@ fn layer(
     role: LayerRole,
     diagnostics: &mut Vec<Diagnostic>,
 ) {
-    let implicit = matches!(role, LayerRole::Implicit | LayerRole::ImplicitOfUser);
-    let is_of_user = matches!(role, LayerRole::OfUser | LayerRole::ImplicitOfUser);
+    let LayerRole { is_implicit, is_of_user } = role;
     if entries.is_empty() {
         return;
     }
@@ -243,7 +234,7 @@ fn layer(
             Some((at, entry))
                 if at < inherited
                     && !repeated
-                    && (overrides || implicit || is_amplihacks(node)) =>
+                    && (overrides || is_implicit || is_amplihacks(node)) =>
             {
                 let entry = Arc::make_mut(entry);
                 entry.put_over(node);

@@ -188,7 +188,7 @@ impl Meant {
         self.layers.list("guards.yaml").iter().filter(|it| it.is_used()).map(|it| it.id.as_str())
     }
 
-    /// Ids of the guards that are not asked, because the pack disables them alone or with their set.
+    /// Ids of the guards that the pack disables. A set that its manifest disables is not looked at.
     pub fn disabled_guards(&self) -> impl Iterator<Item = &str> {
         let used: BTreeSet<&str> = self.guards().collect();
         self.ids_of("guards.yaml").filter(move |it| !used.contains(it))

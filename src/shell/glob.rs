@@ -61,6 +61,13 @@ impl Alternative {
     }
 }
 
+impl PartialEq for PathGlob {
+    /// Compares the sources of the globs.
+    fn eq(&self, other: &Self) -> bool {
+        self.glob == other.glob
+    }
+}
+
 impl PathGlob {
     /// Stores the glob. Expands nothing yet.
     #[must_use]

@@ -360,6 +360,7 @@ impl World for RealWorld {
         self.network.connect(address, limit)
     }
 }
+
 /// Returns why something could not be synced. Some file systems do not support it; the value is written all the same.
 fn sync_error(error: &io::Error) -> WorldError {
     let kind = error.kind();
