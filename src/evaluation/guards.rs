@@ -15,6 +15,7 @@ mod allows;
 mod doubt;
 mod evaluator;
 
+use std::cell::LazyCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
@@ -210,7 +211,9 @@ pub fn concerned_guards<'p>(
     let names = call.programs.iter().map(|it| it.name.as_str());
     let found = policy.guards.of_programs(event.kind, names, call.effects());
     let level = approval_level(policy, event);
-    let applies = |it: &&Guard| it.level <= level && looks_at_call(it);
+    let line = LazyCell::new(|| call.command.to_ascii_lowercase());
+    let applies =
+        |it: &&Guard| it.level <= level && looks_at_call(it) && fits_line(it, || line.as_str());
     found.filter(applies).filter(|it| fits_tool(it, tool) && in_force(it, now)).collect()
 }
 
@@ -252,6 +255,15 @@ fn fits_tool(guard: &Guard, tool: &str) -> bool {
 #[must_use]
 pub fn can_fire(guard: &Guard, effects: CallEffects) -> bool {
     guard.of_programs || guard.effects.is_none_or(|it| it.has_some(effects))
+}
+
+/// Returns whether a command line in lower case can have a text that a guard needs. Letters beyond ASCII have other
+/// forms in lower case, so a line with one can.
+fn fits_line<'l>(guard: &Guard, line: impl FnOnce() -> &'l str) -> bool {
+    let texts = guard.line_texts.as_slice();
+    let has_one =
+        |line: &str| !line.is_ascii() || texts.iter().any(|it| line.contains(it.as_str()));
+    texts.is_empty() || has_one(line())
 }
 
 /// Returns whether a guard has not expired.

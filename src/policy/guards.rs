@@ -14,6 +14,8 @@ use super::fields::{CHOICES, DESCRIPTION, ENABLED, FORMERLY, ID, OVERRIDE, TEXTS
 use super::layers::{GUARD_FILES, LayerEntry, Layers, wanted};
 use super::record::{Conversion, EXPIRES, TEMPLATES, record};
 use super::{Choice, Expression, Mode, SourceLocation};
+use policyd_expr::lazy::LazyRegex;
+use policyd_expr::paths::Fact;
 use policyd_fact_table::ast::{Expr, ExprKind};
 use policyd_fact_table::members;
 use policyd_fact_table::source::{EvaluationPhase, FactSources};
@@ -70,6 +72,8 @@ pub struct Guard {
     pub sources: FactSources,
     /// The guard passes if a call has none of these effects. `None`: it can fire without any.
     pub effects: Option<CallEffects>,
+    /// Texts in lower case. The guard passes if the command line contains none of them. Empty: it can fire without.
+    pub line_texts: Vec<String>,
     /// The files whose commands the guard looks at, if a call runs a file.
     pub in_scripts: GuardedScripts,
     /// The guard applies only if the user approves calls up to this level.
@@ -98,6 +102,31 @@ fn needed_effects(condition: &Expr) -> Option<CallEffects> {
         Some(of_each?.into_iter().fold(CallEffects::default(), CallEffects::union))
     } else {
         condition.fact().and_then(members::effects)
+    }
+}
+
+/// Returns texts in lower case, of which the command line must contain one for a condition to be true. Empty if it can
+/// be true without. Only the first operand of `&&` counts, because another one can be unknown before it is false.
+fn needed_texts(condition: &Expr) -> Vec<String> {
+    if let ExprKind::And(items) = &condition.kind {
+        return items.first().map(needed_texts).unwrap_or_default();
+    }
+    if let ExprKind::Or(items) = &condition.kind {
+        let of_each: Vec<_> = items.iter().map(needed_texts).collect();
+        let is_open = of_each.iter().any(Vec::is_empty);
+        return if is_open { Vec::new() } else { of_each.concat() };
+    }
+    let pattern = condition.fact().and_then(searched_pattern).map(LazyRegex::new);
+    let literals = pattern.iter().flat_map(LazyRegex::literals);
+    literals.map(|it| it.to_lowercase()).collect()
+}
+
+/// Returns the regex with which a fact searches the command line.
+fn searched_pattern(fact: Fact<'_>) -> Option<&str> {
+    let step = fact.last().filter(|_| fact.is("action.command.matches"))?;
+    match step.arguments {
+        [Expr { kind: ExprKind::Text(pattern), .. }] => Some(pattern.as_str()),
+        _ => None,
     }
 }
 
@@ -406,7 +435,8 @@ impl Builder<'_> {
         let verb = self.verb(entry, &keys);
         self.report_unsupported(entry, verb, &on);
         let tree = keys.when.as_ref().and_then(|condition| Expr::parse(&condition.text));
-        let effects = tree.and_then(|it| needed_effects(&it));
+        let effects = tree.as_ref().and_then(|it| needed_effects(it));
+        let line_texts = tree.as_ref().map(|it| needed_texts(it)).unwrap_or_default();
         let described = || Choice { when: None, text: keys.description.trim().to_owned() };
         let says_nothing = keys.message.iter().all(|it| it.text.trim().is_empty());
         let message = if says_nothing { vec![described()] } else { keys.message };
@@ -436,6 +466,7 @@ impl Builder<'_> {
             expires_millis: keys.expires_millis,
             sources: FactSources::of_uses(&uses),
             effects,
+            line_texts,
             in_scripts: keys.in_scripts,
             level: keys.level,
             masks: body.verb == GuardAction::Mask,
