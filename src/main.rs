@@ -16,6 +16,7 @@ use policyd_eval::{Console, EvalCall, breaker, line, run, status_line};
 use policyd_packs::{self as packs, Found, LoadError};
 use policyd_policy::Policy;
 use policyd_store::configuration::Configurations;
+use policyd_workspace::project_variables;
 use policyd_world::World;
 use policyd_world::real::RealWorld;
 
@@ -45,6 +46,8 @@ fn run_frequent(words: &[OsString]) -> Option<ExitCode> {
             return None;
         };
     let world = RealWorld::new();
+    let ignored = project_variables::find(&world);
+    let world = world.without_variables(ignored);
     let answered = catch_unwind(AssertUnwindSafe(|| with_streams(|console| run(&world, console))));
     // The panic is reported on standard error.
     answered.unwrap_or(Some(EXIT_BROKEN)).map(ExitCode::from)
@@ -82,6 +85,8 @@ fn answer(
             }
         }
     }
+    let ignored = project_variables::find(&world);
+    let world = world.without_variables(ignored);
     let configurations = Rc::new(Configurations::load(&world));
     if run::needs_network(&world, &configurations, call) {
         return other_command(arguments, words);

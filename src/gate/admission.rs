@@ -17,7 +17,7 @@ use policyd_store::projects::ProjectRegistry;
 use policyd_workspace::amplihack::PowerSteeringConfig;
 use policyd_workspace::gate_status::{GateStatus, OffReason};
 use policyd_workspace::project::{self, Project};
-use policyd_world::World;
+use policyd_world::{ProjectVariable, World};
 
 /// An event that may be evaluated.
 pub(super) struct Admitted {
@@ -114,6 +114,7 @@ pub(super) fn admit(
     let status = GateStatus::by_files(world, &project, organization, &files, session, request.now);
     if event.kind.is_main_boundary() {
         ProjectRegistry::new(world).register(&project.main, &project.state, request.now);
+        world.ignored_variables().iter().for_each(|it| report.problem(&ignored_variable(it)));
         let memory = project.memory_problem.as_ref().map(DocumentError::note);
         status.problems.iter().chain(&memory).for_each(|it| report.problem(it));
     }
@@ -170,4 +171,14 @@ pub(super) fn nothing_to_judge(
         return Some(Unjudged::Other("the payload names no session".to_owned()));
     }
     None
+}
+
+/// Returns that a variable does not count, and what the user can do.
+fn ignored_variable(it: &ProjectVariable) -> String {
+    format!(
+        "the variable `{}` is ignored, because {} sets it, and a repository can contain that file; to use it, remove it \
+         there and set it in your shell",
+        it.name,
+        it.file.display()
+    )
 }

@@ -15,7 +15,8 @@ use serde_json::{Map, Value};
 
 use super::{
     AbsenceSigns, Capability, ClientEvent, Harness, ProcessSigns, ResponseField, ResponseFieldRow,
-    ResponseTemplate, TranscriptDirectory, Transcripts, UserFolder, moment,
+    ResponseTemplate, TranscriptDirectory, Transcripts, UserFolder, VariableFile,
+    VariableFileFormat, moment,
 };
 
 /// Notice to the user.
@@ -319,6 +320,10 @@ pub const HARNESS: Harness = Harness {
         ..AbsenceSigns::NONE
     },
     reports_blocks: true,
+    variable_files: &[
+        VariableFile { path: ".claude/settings.json", format: VariableFileFormat::Settings },
+        VariableFile { path: ".claude/settings.local.json", format: VariableFileFormat::Settings },
+    ],
     transcripts: Some(Transcripts {
         format: TranscriptFormat::ClaudeCode,
         directory: TranscriptDirectory::OfClient("projects"),

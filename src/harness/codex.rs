@@ -94,6 +94,7 @@ pub const HARNESS: Harness = Harness {
     // Neither payloads nor variables tell `codex exec` from the terminal.
     absence: AbsenceSigns { commands: &["exec", "e", "review"], ..AbsenceSigns::NONE },
     reports_blocks: true,
+    variable_files: &[],
     transcripts: Some(Transcripts {
         format: TranscriptFormat::Codex,
         directory: TranscriptDirectory::OfClient("sessions"),

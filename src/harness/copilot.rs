@@ -129,6 +129,7 @@ pub const HARNESS: Harness = Harness {
     },
     absence: AbsenceSigns { options: &["-p", "--prompt"], ..AbsenceSigns::NONE },
     reports_blocks: true,
+    variable_files: &[],
     transcripts: Some(Transcripts {
         format: TranscriptFormat::Copilot,
         directory: TranscriptDirectory::OfClient("session-state"),

@@ -100,6 +100,7 @@ pub const HARNESS: Harness = Harness {
     },
     absence: AbsenceSigns { options: &["-p", "--print"], ..AbsenceSigns::NONE },
     reports_blocks: true,
+    variable_files: &[],
     transcripts: None,
     context_bytes_max: usize::MAX,
     neutral: |moment, payload| {

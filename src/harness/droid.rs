@@ -51,6 +51,7 @@ pub const HARNESS: Harness = Harness {
     },
     absence: AbsenceSigns { commands: &["exec"], ..AbsenceSigns::NONE },
     reports_blocks: true,
+    variable_files: &[],
     transcripts: Some(Transcripts {
         format: TranscriptFormat::ClaudeCode,
         directory: TranscriptDirectory::OfClient("sessions"),

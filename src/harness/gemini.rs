@@ -17,7 +17,7 @@ use serde_json::Value;
 use super::claude_code::{CONTEXT, HALT, NOTICE};
 use super::{
     AbsenceSigns, Capability, ClientEvent, Harness, ProcessSigns, ResponseField, ResponseTemplate,
-    TranscriptDirectory, Transcripts, moment, rename, unmapped,
+    TranscriptDirectory, Transcripts, VariableFile, VariableFileFormat, moment, rename, unmapped,
 };
 use policyd_facts::event::EventKind;
 use policyd_facts::record::TranscriptFormat;
@@ -83,6 +83,10 @@ pub const HARNESS: Harness = Harness {
     },
     absence: AbsenceSigns { options: &["-p", "--prompt"], ..AbsenceSigns::NONE },
     reports_blocks: false,
+    variable_files: &[
+        VariableFile { path: ".gemini/.env", format: VariableFileFormat::Lines },
+        VariableFile { path: ".env", format: VariableFileFormat::Lines },
+    ],
     transcripts: Some(Transcripts {
         format: TranscriptFormat::Gemini,
         directory: TranscriptDirectory::OfClient("tmp"),

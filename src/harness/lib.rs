@@ -249,6 +249,8 @@ pub struct Harness {
     /// Whether each stop after a block can be recognized without a state: by a flag that stays until the next
     /// prompt, or by the reason of the block in the transcript.
     pub reports_blocks: bool,
+    /// Files of a project whose variables it gives to its hooks.
+    pub variable_files: &'static [VariableFile],
     /// Where it records its sessions. `None`: no client with this protocol has a documented place.
     pub transcripts: Option<Transcripts>,
     /// Maximum bytes of a context that reaches the model unchanged.
@@ -256,6 +258,23 @@ pub struct Harness {
     /// Converts a payload to the neutral spelling, which is Claude Code's. Returns whether the
     /// event needs an evaluation.
     pub neutral: fn(&ClientEvent, &mut Map<String, Value>) -> bool,
+}
+
+/// A file that sets variables.
+#[derive(Debug, Clone, Copy)]
+pub struct VariableFile {
+    /// Path in the project.
+    pub path: &'static str,
+    pub format: VariableFileFormat,
+}
+
+/// How a file sets variables.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum VariableFileFormat {
+    /// The object `env` of a JSON document.
+    Settings,
+    /// Lines `NAME=value`.
+    Lines,
 }
 
 /// All clients. Those whose payloads have signs come first.

@@ -60,6 +60,7 @@ pub const HARNESS: Harness = Harness {
     // The plugin knows whether it is in `opencode run`.
     absence: AbsenceSigns { field: "attended", ..AbsenceSigns::NONE },
     reports_blocks: false,
+    variable_files: &[],
     transcripts: Some(Transcripts {
         format: TranscriptFormat::OpenCode,
         directory: TranscriptDirectory::OfPlugin("opencode"),

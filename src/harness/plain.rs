@@ -85,6 +85,7 @@ pub const HARNESS: Harness = Harness {
     process: ProcessSigns { variables: &[], programs: &[], packages: &[] },
     absence: AbsenceSigns { field: "attended", ..AbsenceSigns::NONE },
     reports_blocks: false,
+    variable_files: &[],
     transcripts: None,
     context_bytes_max: usize::MAX,
     neutral: |_, payload| {

@@ -16,6 +16,7 @@ use policyd_tools::cli::{self, Console};
 use policyd_tools::compiler;
 use policyd_tools::net::RealNetwork;
 use policyd_tools::world::real::RealWorld;
+use policyd_workspace::project_variables;
 
 fn main() -> ExitCode {
     let mut arguments: Vec<OsString> = std::env::args_os().collect();
@@ -44,6 +45,8 @@ fn main() -> ExitCode {
             }
         }
     }
+    let ignored = project_variables::find(&world);
+    let world = world.without_variables(ignored);
     let outcome = catch_unwind(AssertUnwindSafe(|| {
         let mut console = Console {
             stdin: &mut std::io::stdin().lock(),

@@ -10,7 +10,7 @@
 //! - a process that writes the files of the user's choices itself: guards refuse that to an agent.
 
 use std::fmt::{self, Display, Formatter};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use policyd_base::programs::{FRONT, TOOLS};
 use policyd_harness::{HARNESSES, Harness};
@@ -51,14 +51,23 @@ const ACCOUNTS_BYTES_MAX: usize = 1024 * 1024;
 
 /// Returns the name of the account of this process. A variable could state any name.
 fn account(world: &dyn World) -> Option<String> {
+    account_field(world, 0)
+}
+
+/// Returns the home directory of the account of this process, or what the environment says if the account is unknown.
+pub(crate) fn home_of_account(world: &dyn World) -> Option<PathBuf> {
+    let home = account_field(world, 5).or_else(|| world.env("HOME"));
+    home.or_else(|| world.env("USERPROFILE")).map(PathBuf::from)
+}
+
+/// Returns a field of the line of the account of this process.
+fn account_field(world: &dyn World, number: usize) -> Option<String> {
     let id = world.user()?.to_string();
     let accounts = world.read(Path::new(ACCOUNTS), ACCOUNTS_BYTES_MAX).ok()?;
     let accounts = String::from_utf8_lossy(&accounts).into_owned();
-    accounts.lines().find_map(|line| {
-        let mut fields = line.split(':');
-        let name = fields.next().filter(|it| !it.is_empty())?;
-        (fields.nth(1)? == id).then(|| name.to_owned())
-    })
+    let mut lines = accounts.lines().map(|line| line.split(':').collect::<Vec<_>>());
+    let fields = lines.find(|it| it.get(2).is_some_and(|it| *it == id))?;
+    fields.get(number).filter(|it| !it.is_empty()).map(|it| (*it).to_owned())
 }
 
 impl Actor {
@@ -176,10 +185,8 @@ fn random_word(world: &dyn World) -> Option<String> {
 /// # Errors
 /// Why the action is refused.
 pub fn confirm(world: &dyn World, action: &str) -> Result<Actor, HumanRefusal> {
+    refuse_agent(world, action)?;
     let action = shown(action);
-    if let Some(evidence) = agent_evidence(world) {
-        return Err(HumanRefusal::Agent { action, evidence: shown(&evidence) });
-    }
     if let Some(gap) = world.ancestry().gap {
         return Err(HumanRefusal::Unseen { action, gap });
     }
@@ -190,6 +197,15 @@ pub fn confirm(world: &dyn World, action: &str) -> Result<Actor, HumanRefusal> {
         Confirmation::No => Err(HumanRefusal::NotConfirmed { action }),
         Confirmation::NoTerminal => Err(HumanRefusal::NoTerminal { action }),
     }
+}
+
+/// Refuses an action that is the word of a human if an agent runs this command. A program of a human needs no terminal.
+///
+/// # Errors
+/// What shows that an agent runs it.
+pub fn refuse_agent(world: &dyn World, action: &str) -> Result<(), HumanRefusal> {
+    let Some(evidence) = agent_evidence(world) else { return Ok(()) };
+    Err(HumanRefusal::Agent { action: shown(action), evidence: shown(&evidence) })
 }
 
 /// What shows that an agent runs this command; nothing if nothing does.

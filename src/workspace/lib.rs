@@ -20,4 +20,5 @@ pub mod git;
 pub mod human;
 pub mod local_time;
 pub mod project;
+pub mod project_variables;
 pub mod state_root;

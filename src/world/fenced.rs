@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use super::{
     Ancestry, CommandOutput, Confirmation, CrashAnswer, DirectoryWatch, ExternalCommand, FileStat,
-    HeldLock, HttpRequest, HttpResponse, OpenFile, PathEntry, RunningProgram, World, WorldError,
+    HeldLock, HttpRequest, HttpResponse, OpenFile, PathEntry, ProjectVariable, RunningProgram,
+    World, WorldError,
 };
 use crate::server::{DocumentServer, ServerAddress, ServerError};
 use policyd_yaml::time::Timestamp;
@@ -104,6 +105,10 @@ impl World for WriteProtectedWorld<'_> {
 
     fn variables(&self) -> Vec<String> {
         self.beneath.variables()
+    }
+
+    fn ignored_variables(&self) -> Vec<ProjectVariable> {
+        self.beneath.ignored_variables()
     }
 
     fn working_folder(&self) -> PathBuf {

@@ -309,6 +309,15 @@ pub enum Confirmation {
 /// A held lock. Dropping it releases the lock. The lock file is never deleted.
 pub trait HeldLock {}
 
+/// A variable of the environment that a file of the project sets.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProjectVariable {
+    /// Name of the variable.
+    pub name: String,
+    /// The file.
+    pub file: PathBuf,
+}
+
 /// Effects of the program. `&self`: implementations use interior mutability, so that threads share
 /// one World.
 pub trait World: Sync {
@@ -324,6 +333,10 @@ pub trait World: Sync {
     fn env(&self, name: &str) -> Option<String>;
     /// Returns the names of the environment variables that are valid text, in any order.
     fn variables(&self) -> Vec<String>;
+    /// Returns the variables that `env` and `variables` leave out.
+    fn ignored_variables(&self) -> Vec<ProjectVariable> {
+        Vec::new()
+    }
     /// Returns the working directory of the process.
     fn working_folder(&self) -> PathBuf;
     /// Returns the id of this process.

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use super::{
     Ancestry, CommandOutput, Confirmation, CrashAnswer, DirectoryWatch, ExternalCommand, FileKind,
-    FileStat, HeldLock, HttpRequest, HttpResponse, OpenFile, PathEntry, RunningProgram, World,
-    WorldError,
+    FileStat, HeldLock, HttpRequest, HttpResponse, OpenFile, PathEntry, ProjectVariable,
+    RunningProgram, World, WorldError,
 };
 use crate::server::{DocumentServer, ServerAddress, ServerError};
 use policyd_base::limits;
@@ -90,6 +90,10 @@ impl World for OverlayWorld<'_> {
 
     fn variables(&self) -> Vec<String> {
         self.beneath.variables()
+    }
+
+    fn ignored_variables(&self) -> Vec<ProjectVariable> {
+        self.beneath.ignored_variables()
     }
 
     fn program(&self) -> Option<PathBuf> {

@@ -17,7 +17,8 @@ use std::time::{Duration, Instant, SystemTime};
 
 use super::{
     Ancestry, CommandOutput, Confirmation, CrashAnswer, DirectoryWatch, ExternalCommand, FileStat,
-    HeldLock, HttpRequest, HttpResponse, OpenFile, PathEntry, RunningProgram, World, WorldError,
+    HeldLock, HttpRequest, HttpResponse, OpenFile, PathEntry, ProjectVariable, RunningProgram,
+    World, WorldError,
 };
 use crate::network::{Network, NoNetwork};
 use crate::server::{DocumentServer, ServerAddress, ServerError};
@@ -37,6 +38,8 @@ pub struct RealWorld {
     network: &'static dyn Network,
     /// The program that users call, if it is not the one of this process.
     program: Option<PathBuf>,
+    /// Variables that are left out.
+    ignored: Vec<ProjectVariable>,
 }
 
 /// The directory of the client's project.
@@ -55,6 +58,7 @@ impl RealWorld {
             entered: false,
             network: &NoNetwork,
             program: None,
+            ignored: Vec::new(),
         }
     }
 
@@ -62,6 +66,12 @@ impl RealWorld {
     #[must_use]
     pub fn with_network(self, network: &'static dyn Network) -> Self {
         Self { network, ..self }
+    }
+
+    /// Leaves out variables of the environment.
+    #[must_use]
+    pub fn without_variables(self, ignored: Vec<ProjectVariable>) -> Self {
+        Self { ignored, ..self }
     }
 
     /// Sets the program that users and clients call.
@@ -108,14 +118,20 @@ impl World for RealWorld {
     }
 
     fn env(&self, name: &str) -> Option<String> {
-        if self.entered && name == CLIENT_PROJECT {
+        let is_ignored = self.ignored.iter().any(|it| it.name == name);
+        if is_ignored || (self.entered && name == CLIENT_PROJECT) {
             return None;
         }
         std::env::var(name).ok().filter(|value| !value.is_empty())
     }
 
     fn variables(&self) -> Vec<String> {
-        std::env::vars_os().filter_map(|(name, _)| name.into_string().ok()).collect()
+        let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+        names.filter(|name| self.ignored.iter().all(|it| it.name != *name)).collect()
+    }
+
+    fn ignored_variables(&self) -> Vec<ProjectVariable> {
+        self.ignored.clone()
     }
 
     fn program(&self) -> Option<PathBuf> {
