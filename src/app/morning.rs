@@ -56,13 +56,20 @@ pub fn collect(
     let source = ActivitySource::Logs { since: start };
     let rows = overview::rows(world, scope, source);
     let mut nights: BTreeMap<String, ProjectNight> = BTreeMap::new();
-    let LogContent { lines, problems, .. } =
-        LogReader::new(world, scope).read(LogQuery::since(Some(start)));
+    let mut reader = LogReader::new(world, scope);
+    let changed = reader.changed();
+    let LogContent { lines, problems, .. } = reader.read(LogQuery::since(Some(start)));
     for it in &lines {
         let Some(entry) = it.entry() else { continue };
         nights.entry(it.project.clone()).or_default().add(&time, entry);
     }
-    let projects = rows.into_iter().map(|row| {
+    let projects = rows.into_iter().map(|mut row| {
+        for it in changed.iter().filter(|it| it.project == row.directory) {
+            row.problems.push(format!(
+                "the decision log was changed, so numbers can be wrong: {}; `policyd log --verify` lists every change",
+                it.problem
+            ));
+        }
         let night = nights.remove(&row.directory).unwrap_or_default();
         ReportedProject { row, night }
     });

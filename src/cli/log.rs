@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, EXIT_USAGE, ListFormat, LogArguments};
 use policyd_app::overview::ProjectScope;
-use policyd_app::sessions::log_reader::{LogContent, LogQuery, LogReader, ProjectLine};
+use policyd_app::sessions::log_reader::{ChangedLog, LogContent, LogQuery, LogReader, ProjectLine};
 use policyd_app::sessions::log_summary::LogSummary;
 use policyd_app::workspace::project;
 use policyd_evaluation::message::in_one_line;
@@ -124,13 +124,9 @@ fn verify(console: &mut Console<'_>, reader: &LogReader<'_>, format: ListFormat)
 
 /// Warns of logs that were changed.
 fn warn_of_changes(console: &mut Console<'_>, reader: &LogReader<'_>) {
-    for (path, result) in reader.verify() {
-        // What cannot be read is reported by the reading.
-        let Some(first) = result.ok().and_then(|it| it.problems.into_iter().next()) else {
-            continue;
-        };
+    for ChangedLog { path, problem, .. } in reader.changed() {
         console.eprint(&format!(
-            "warning: the decision log was changed: {first}\nhelp: `policyd log --verify` lists every change of {}",
+            "warning: the decision log was changed: {problem}\nhelp: `policyd log --verify` lists every change of {}",
             path.display()
         ));
     }

@@ -16,7 +16,7 @@ use policyd_record::decision_log::{self, Decided};
 use policyd_record::mask::mask_json;
 use policyd_record::outcome::ReportContext;
 use policyd_store::decision_log::{DECISION_LOG, append_to, log_decision};
-use policyd_store::log;
+use policyd_store::{log, log_chain};
 use policyd_workspace::gate_status::OffReason;
 use policyd_workspace::project::{self, Project};
 use policyd_world::World;
@@ -115,7 +115,9 @@ pub(super) fn log(
     let blocked = report.answer.refuses();
     let decided = Decided { outcome, inputs, blocked };
     let entry = decision_log::entry(request.now, &request.event, &report.around, decided);
-    if !log_decision(world, own, entry) {
+    if log_decision(world, own, entry) {
+        log_chain::save_witness(world, &own.join(DECISION_LOG));
+    } else {
         report.problem(&unlogged(own));
     }
     if project::debug(world) {

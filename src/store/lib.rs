@@ -40,6 +40,7 @@ pub mod log_chain;
 pub mod log_files;
 pub mod log_position;
 pub mod log_tail;
+mod log_witness;
 pub mod pack_cache;
 pub mod pack_history;
 pub mod pack_lock;

@@ -4,7 +4,7 @@
 //! A short lock serializes the writers of a chain. A writer that does not get it in time appends all the same, and marks its
 //! line `unlocked`: a decision is not lost because another process stopped with the lock. Such a line and the one of the other
 //! writer can have the same line before them. The file of the head contains the hash of the newest line, so that the removal of
-//! the newest lines is noticed as well.
+//! the newest lines is noticed as well. At each stop, `log_witness` saves the same in the directory of the user.
 //!
 //! The chain has no key: a program that can write the log can also compute all of it again. It finds what was changed by
 //! hand, by an editor, by a damaged disk, or by an agent that does not know of it.
@@ -19,9 +19,11 @@ use sha2::{Digest, Sha256};
 
 use super::log::{self, line};
 use super::log_files::{FILE_BYTES_MAX, paths, rotated};
+use super::log_witness;
 use policyd_base::limits::{LOG_BYTES_MAX, LOG_FILES_MAX};
 use policyd_world::{World, WorldError};
 use policyd_yaml::checksum::hex;
+use policyd_yaml::time::Timestamp;
 
 /// Key of the hash of the line before. Empty in the first line of a log.
 const PREVIOUS: &str = "previous";
@@ -72,6 +74,15 @@ pub fn append(world: &dyn World, path: &Path, entries: &[Value]) -> bool {
     is_written
 }
 
+/// Saves the hash of the newest line in the user's own state directory.
+pub fn save_witness(world: &dyn World, log: &Path) {
+    let head = world.read(&head_path(log), DIGITS.saturating_mul(2)).ok();
+    let head = head.and_then(|it| String::from_utf8(it).ok()).filter(|it| it.len() == DIGITS);
+    if let Some(head) = head {
+        log_witness::save(world, log, head);
+    }
+}
+
 /// Returns the path of the file with the hash of the newest line.
 fn head_path(path: &Path) -> PathBuf {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -115,6 +126,9 @@ pub enum ChainProblem {
     /// The newest line is not the one that was written last.
     #[error("{}: the newest lines were removed or changed", .0.display())]
     End(PathBuf),
+    /// The newest line at the last stop is missing.
+    #[error("{}: lines from before {at} were removed or changed", log.display())]
+    Missing { log: PathBuf, at: Timestamp },
 }
 
 /// A file of a log and its bytes.
@@ -148,9 +162,17 @@ pub fn verify(world: &dyn World, log: &Path) -> Result<ChainReport, WorldError> 
     files.reverse();
     // Read after the log: a line that is written meanwhile makes both newer.
     let head = world.read(&head_path(log), DIGITS.saturating_mul(2)).ok();
-    let mut chain = ChainCheck::default();
+    let witness = log_witness::load(world, log);
+    let mut chain =
+        ChainCheck { wanted: witness.as_ref().map(|it| it.head.clone()), ..ChainCheck::default() };
     for file in &files {
         chain.file(file);
+    }
+    // The oldest file of a full series is removed by rotation, with the line of the last stop.
+    let is_full = files.first().is_some_and(|it| it.number >= LOG_FILES_MAX);
+    if let Some(witness) = witness.filter(|_| chain.wanted.is_some() && !is_full) {
+        let (log, at) = (log.to_path_buf(), witness.at);
+        chain.report.problems.push(ChainProblem::Missing { log, at });
     }
     let head = head.and_then(|it| String::from_utf8(it).ok()).filter(|it| it.len() == DIGITS);
     // The head can be older than the newest line: the process ended in between.
@@ -180,6 +202,8 @@ struct ChainCheck {
     /// The last lines, oldest first.
     recent: VecDeque<KnownLine>,
     has_begun: bool,
+    /// Hash of a line that must be there, until it is found.
+    wanted: Option<String>,
 }
 
 impl ChainCheck {
@@ -215,7 +239,9 @@ impl ChainCheck {
         self.has_begun |= link.previous.is_some();
         let previous = link.previous.unwrap_or_default();
         let is_unlocked = link.unlocked;
-        self.recent.push_back(KnownLine { hash: hash(line), previous, is_unlocked });
+        let hash = hash(line);
+        self.wanted.take_if(|it| *it == hash);
+        self.recent.push_back(KnownLine { hash, previous, is_unlocked });
         if self.recent.len() > CROSSING_MAX {
             self.recent.pop_front();
         }
@@ -274,6 +300,30 @@ mod tests {
         // A file in between is missing.
         world.remove(&rotated(Path::new(LOG), 1)).unwrap();
         assert!(matches!(problems(&world).as_slice(), [ChainProblem::Broken { line: 1, .. }]));
+    }
+
+    #[test]
+    fn a_log_that_is_removed_with_its_head_is_noticed() {
+        let world = FakeWorld::new();
+        world.set_env("HOME", "/home/me");
+        written(&world, 2);
+        save_witness(&world, Path::new(LOG));
+        written(&world, 1);
+        assert_eq!(problems(&world), []);
+        let all = lines(&world);
+        let is_missing = |world: &FakeWorld| {
+            matches!(problems(world).as_slice(), [ChainProblem::Missing { .. }])
+        };
+        world.remove(&head_path(Path::new(LOG))).unwrap();
+        world.put(LOG, format!("{}\n", all[0]));
+        assert!(is_missing(&world), "{:?}", problems(&world));
+        world.remove(Path::new(LOG)).unwrap();
+        assert!(is_missing(&world));
+        // The log begins again, until the next stop saves its newest line.
+        written(&world, 1);
+        assert!(is_missing(&world));
+        save_witness(&world, Path::new(LOG));
+        assert_eq!(problems(&world), []);
     }
 
     #[test]

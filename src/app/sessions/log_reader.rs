@@ -12,7 +12,7 @@ use crate::packs;
 use crate::workspace::project::{self, Project};
 use policyd_cores as cores;
 use policyd_record::decision_log::Entry;
-use policyd_store::log_chain::{self, ChainReport};
+use policyd_store::log_chain::{self, ChainProblem, ChainReport};
 use policyd_store::log_files::LogStamp;
 use policyd_store::log_position::{LogPosition, read_new};
 use policyd_store::projects::{KnownProject, ProjectRegistry};
@@ -68,6 +68,16 @@ struct ProjectLog {
     position: LogPosition,
     /// Stamp of the last reading.
     seen: Option<LogStamp>,
+}
+
+/// A log that another program changed.
+#[derive(Debug)]
+pub struct ChangedLog {
+    /// Main checkout of the project.
+    pub project: String,
+    pub path: PathBuf,
+    /// The first break of its chain.
+    pub problem: ChainProblem,
 }
 
 /// Decision logs that are read together.
@@ -132,6 +142,15 @@ impl<'a> LogReader<'a> {
         let results =
             cores::on_all(world.cores(), &self.logs, |it| log_chain::verify(world, &it.path));
         self.logs.iter().map(|it| it.path.clone()).zip(results).collect()
+    }
+
+    /// Returns the logs from which lines were removed, or in which lines were changed. What cannot be read is left out.
+    pub fn changed(&self) -> Vec<ChangedLog> {
+        let changed = self.logs.iter().zip(self.verify()).filter_map(|(log, (path, result))| {
+            let problem = result.ok()?.problems.into_iter().next()?;
+            Some(ChangedLog { project: log.project.clone(), path, problem })
+        });
+        changed.collect()
     }
 
     /// Returns the number of logs.
