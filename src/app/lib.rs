@@ -30,6 +30,7 @@ pub mod overview;
 pub mod packs;
 pub mod programs;
 pub mod replay;
+pub mod run_answers;
 pub mod sessions;
 pub mod shared_items;
 pub mod suggestions;

@@ -313,7 +313,7 @@ impl Overview<'_> {
             tokens: run.spend.tokens(),
             cost_usd: run.spend.cost_usd,
             updated,
-            is_given_up: false,
+            is_given_up: run.dismissed,
         });
     }
 
@@ -338,7 +338,7 @@ impl Overview<'_> {
         let breakers = stores.breakers.all().unwrap_or_default();
         let lists = stores.queues.peek();
         if let Some(run) = &mut row.run {
-            run.is_given_up = incidents::is_given_up(&lists, &run.id, run.updated);
+            run.is_given_up |= incidents::is_given_up(&lists, &run.id, run.updated);
         }
         row.waiting = waiting_in(&stores, &escalations, &lists, &breakers, row.run.as_ref());
         let breakers: Vec<BreakerView> = breakers

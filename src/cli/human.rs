@@ -19,6 +19,18 @@ pub(super) fn require_human(
     })
 }
 
+/// Refuses an action if an agent runs this command; returns the exit code of the refusal, which is printed.
+pub(super) fn refuse_agent(
+    world: &dyn World,
+    console: &mut Console<'_>,
+    action: &str,
+) -> Result<(), u8> {
+    human::refuse_agent(world, action).map_err(|refusal| {
+        console.eprint(&refusal.to_string());
+        EXIT_FOUND
+    })
+}
+
 /// Refuses a command if the organization decided what it would change; `decision` returns the key of the decision.
 pub(super) fn require_unpinned(
     world: &dyn World,

@@ -8,6 +8,7 @@ use crate::human::require_human;
 use policyd_app::dashboard::ItemAnswer;
 use policyd_app::inbox::{self, InboxItem};
 use policyd_app::workspace::project;
+use policyd_facts::shell::quote;
 use policyd_record::mask::mask;
 use policyd_record::notice::SwitchKind;
 use policyd_record::paint::TextColor;
@@ -56,9 +57,12 @@ fn list(world: &dyn World, console: &mut Console<'_>, format: ListFormat) -> u8 
                 ]);
             }
             let text = table.render(console.screen());
-            let hint =
-                "Answer: policyd inbox answer ID yes|no [TEXT]. Resume a run: policyd run --resume";
-            let hint = console.screen().style().dim(hint);
+            let has_run = items.iter().any(|it| it.item.kind == WaitingKind::Run);
+            let hint = format!(
+                "Answer: policyd inbox answer ID yes|no [TEXT].{}",
+                if has_run { " Resume a run in its project: policyd run --resume" } else { "" }
+            );
+            let hint = console.screen().style().dim(&hint);
             console.print(&format!("{text}\n{hint}\n"));
         }
     }
@@ -71,7 +75,10 @@ const fn color(kind: WaitingKind) -> TextColor {
         | WaitingKind::Signal
         | WaitingKind::RemoteSignal
         | WaitingKind::Call => TextColor::Red,
-        WaitingKind::DeadLetter | WaitingKind::Breaker | WaitingKind::Run => TextColor::Yellow,
+        WaitingKind::DeadLetter
+        | WaitingKind::Breaker
+        | WaitingKind::UnverifiedRun
+        | WaitingKind::Run => TextColor::Yellow,
     }
 }
 
@@ -84,15 +91,20 @@ fn answer(world: &dyn World, console: &mut Console<'_>, arguments: &AnswerArgume
     let InboxItem { project: directory, item } = inbox_item;
     let approved = arguments.answer.is_yes();
     let verb = if approved { Some(item.kind.yes()) } else { item.kind.no() };
-    let Some(verb) = verb.filter(|_| item.kind != WaitingKind::Run) else {
+    let is_resume = item.kind == WaitingKind::Run && approved;
+    let Some(verb) = verb.filter(|_| !is_resume) else {
         let help = match item.kind {
-            WaitingKind::Run => "resume it in its project: `policyd run --resume`",
-            WaitingKind::Breaker => "answer yes to reset it, or leave it open",
+            WaitingKind::Run => format!(
+                "`policyd -C {} run --resume` continues it; answer no to dismiss it",
+                quote(&directory.display().to_string())
+            ),
+            WaitingKind::Breaker => "answer yes to reset it, or leave it open".to_owned(),
             WaitingKind::Question
             | WaitingKind::Signal
             | WaitingKind::RemoteSignal
             | WaitingKind::Call
-            | WaitingKind::DeadLetter => "answer yes or no",
+            | WaitingKind::UnverifiedRun
+            | WaitingKind::DeadLetter => "answer yes or no".to_owned(),
         };
         console.eprint(&format!("a {} has no such answer\nhelp: {help}", item.kind.name()));
         return EXIT_USAGE;
@@ -162,6 +174,7 @@ fn print_related(console: &mut Console<'_>, answered: &InboxItem, approved: bool
             | WaitingKind::Signal
             | WaitingKind::RemoteSignal
             | WaitingKind::Call
+            | WaitingKind::UnverifiedRun
             | WaitingKind::DeadLetter => {}
         }
     }

@@ -12,7 +12,7 @@ use super::{
     Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, EXIT_USAGE, ListFormat, SignalAction,
     SignalArguments, pack, print_empty,
 };
-use crate::human::require_human;
+use crate::human::{refuse_agent, require_human};
 use policyd_app::sharing::{COMMAND, QUICK};
 use policyd_app::tasks::{self, Stores, signal_fields};
 use policyd_app::workspace::human::Actor;
@@ -132,6 +132,12 @@ impl SignalCommand<'_, '_> {
         let is_approval = !kind.approves.is_empty();
         if is_approval
             && let Err(code) = require_human(self.world, console, &format!("approve by `{name}`"))
+        {
+            return Ok(code);
+        }
+        // The next prompt contains it as the word of a human.
+        if kind.interrupts == "input"
+            && let Err(code) = refuse_agent(self.world, console, &format!("emit `{name}`"))
         {
             return Ok(code);
         }

@@ -15,6 +15,7 @@ use policyd_app::workspace::project;
 use policyd_base::limits::SHARED_STORE_WAIT;
 use policyd_store::decision_log::DECISION_LOG;
 use policyd_store::file::Durability;
+use policyd_store::projects::ProjectRegistry;
 use policyd_store::shared::settings::{SharedStoreSettings, SharedSubject, VARIABLE};
 use policyd_store::shared::{
     STORE_COMMAND, SharedRun, SharedStore, SyncError, SyncLimits, SyncPosition,
@@ -67,10 +68,19 @@ pub(super) fn around(
 ) -> u8 {
     sync(world, console, files, limits);
     let code = act(console);
+    register_project(world, files.root);
     // A server that did not answer a moment ago is not waited for again.
     let again = SyncLimits { at_once: false, ..limits };
     let is_rejected = sharing::has_waiting(world, files.root) && sync(world, console, files, again);
     if is_rejected && code == EXIT_OK { EXIT_BROKEN } else { code }
+}
+
+/// Lists the project of the working directory, if it has state: what waits in it is in the inbox, although no session ran.
+fn register_project(world: &dyn World, state_dir: &Path) {
+    if world.stat(state_dir).is_ok() {
+        let project = project::find(world, None);
+        ProjectRegistry::new(world).register(&project.main, &project.state, world.now());
+    }
 }
 
 /// Runs one action.

@@ -30,8 +30,11 @@ impl WordError {
     /// Creates the error for a name that is not one of `known`.
     #[must_use]
     pub fn unknown_name(owner: &str, name: &str, known: &[&str]) -> Self {
-        let help = suggest::did_you_mean(name, known);
-        let help = help.map(|it| format!("; {it}")).unwrap_or_default();
+        let help = suggest::did_you_mean(name, known).unwrap_or_else(|| match known {
+            [] => "it has no fields".to_owned(),
+            known => format!("it has {}", known.join(", ")),
+        });
+        let help = format!("; {help}");
         Self::UnknownName { owner: owner.to_owned(), name: name.to_owned(), help }
     }
 

@@ -36,7 +36,7 @@ pub struct RunRow {
     pub cost_usd: f64,
     /// Last step of the run.
     pub updated: Timestamp,
-    /// Whether its task was abandoned, so that it does not continue.
+    /// Whether its task was abandoned or a human dismissed it, so that it does not continue.
     #[serde(skip)]
     pub is_given_up: bool,
 }
@@ -314,6 +314,7 @@ impl WaitingItem {
             }
             WaitingKind::DeadLetter => "policyd dlq list".to_owned(),
             WaitingKind::Breaker => format!("policyd breaker reset {id}"),
+            WaitingKind::UnverifiedRun => format!("policyd inbox answer {id} yes|no"),
             WaitingKind::Run => "policyd run --resume".to_owned(),
         };
         let text = shown(&parts.join(": "));
@@ -349,7 +350,9 @@ pub enum WaitingKind {
     DeadLetter,
     /// A breaker that only a human can reset.
     Breaker,
-    /// A run that ended for a human, was paused, or was left by its process.
+    /// A run whose work no check could verify.
+    UnverifiedRun,
+    /// Another run that ended for a human, was paused, or was left by its process.
     Run,
 }
 
@@ -364,6 +367,7 @@ impl WaitingKind {
             Self::Call => "blocked call",
             Self::DeadLetter => "dead letter",
             Self::Breaker => "breaker",
+            Self::UnverifiedRun => "unverified run",
             Self::Run => "run",
         }
     }
@@ -381,6 +385,7 @@ impl WaitingKind {
             Self::Question | Self::Signal | Self::RemoteSignal | Self::Call => "approve",
             Self::DeadLetter => "retry",
             Self::Breaker => "reset",
+            Self::UnverifiedRun => "accept",
             Self::Run => "resume",
         }
     }
@@ -391,7 +396,8 @@ impl WaitingKind {
         match self {
             Self::Question | Self::Signal | Self::RemoteSignal | Self::Call => Some("reject"),
             Self::DeadLetter => Some("abandon"),
-            Self::Breaker | Self::Run => None,
+            Self::UnverifiedRun | Self::Run => Some("dismiss"),
+            Self::Breaker => None,
         }
     }
 }
@@ -409,7 +415,15 @@ fn waiting_run(run: &RunRow) -> Option<WaitingItem> {
             return None;
         }
     };
-    Some(WaitingItem::new(WaitingKind::Run, &run.id, &run.goal, state))
+    let kind = match &run.progress {
+        RunProgress::Ended { status, .. } if status.can_be_accepted() => WaitingKind::UnverifiedRun,
+        RunProgress::Ended { .. }
+        | RunProgress::Paused
+        | RunProgress::Abandoned
+        | RunProgress::Working
+        | RunProgress::Waiting { .. } => WaitingKind::Run,
+    };
+    Some(WaitingItem::new(kind, &run.id, &run.goal, state))
 }
 
 fn urgency_after(status: RunStatus) -> Urgency {

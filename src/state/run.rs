@@ -165,6 +165,8 @@ pub struct Run {
     pub resumes: u32,
     /// Time of the last resume, in milliseconds since 1970.
     pub resumed_ms: Option<i64>,
+    /// Whether a human dismissed the run. It waits for no human until it is resumed.
+    pub dismissed: bool,
     /// Turns of unknown cost.
     pub unpriced: u32,
     /// Duration of all turns in milliseconds.

@@ -4,6 +4,7 @@
 //! What ended is in `signals/history.jsonl`, what cannot be used in `signals/quarantine/`, what is
 //! claimed in `state/signals.json`. The order of an ending is in `ledger`.
 
+mod answers;
 mod creating;
 mod drifts;
 mod file_names;
@@ -17,7 +18,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::document::{DocumentError, Documents};
 use super::file::Durability;
@@ -35,6 +36,7 @@ use policyd_world::{HeldLock, World, WorldError};
 use policyd_yaml::deferred::Lazy;
 use policyd_yaml::time::Timestamp;
 
+pub use answers::{RequestAnswer, is_blocking};
 pub use creating::Draft;
 pub use drifts::AppendedDrift;
 pub use found::StoredSignal;
@@ -115,6 +117,13 @@ struct EndDetails<'a> {
     reason: &'a str,
     /// Id of the approval.
     answer: &'a str,
+}
+
+/// Returns what the fields of a signal say; empty if they have other names.
+fn message_of(fields: &Map<String, Value>) -> &str {
+    let names = ["text", "reason", "message", "input", "decision"];
+    let text = |it: &&str| fields.get(*it).and_then(Value::as_str).unwrap_or_default();
+    names.iter().map(text).find(|it| !it.is_empty()).unwrap_or_default()
 }
 
 /// Which signal is meant: its name (the oldest that waits), its id or the beginning of one.
@@ -232,26 +241,6 @@ impl<'a> SignalStore<'a> {
             drifts: self.drifts(now).len(),
             awaiting_human: view.awaiting_human(self.kinds, now).count(),
         })
-    }
-
-    /// Returns the results of requests that the agent has not received yet, oldest first.
-    ///
-    /// # Errors
-    /// The ledger cannot be read.
-    pub fn untold(&self) -> Result<Vec<Value>, DocumentError> {
-        Ok(self.ledger()?.answers)
-    }
-
-    /// Removes results that the agent received, by the ids of their requests.
-    ///
-    /// # Errors
-    /// The lock was not free, or the ledger could not be written.
-    pub fn told(&self, ids: &[&str], now: Timestamp) -> Result<(), WorldError> {
-        let mut open = self.open(now)?;
-        let told =
-            |it: &Value| it.get("id").and_then(Value::as_str).is_some_and(|it| ids.contains(&it));
-        open.ledger.answers.retain(|it| !told(it));
-        self.save(&open.ledger)
     }
 
     /// Returns the signals that ended, the oldest first.

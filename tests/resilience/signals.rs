@@ -445,11 +445,10 @@ fn who_is_not_answered_in_time_is_told_of_once_it_was_done() {
     assert_eq!(done.ended[0].1, End::TimedOut);
     store(&world).process(world.now(), &mut act).unwrap();
     assert_eq!(deeds, 2, "a dead letter and an alert, once");
-    let untold = store(&world).untold().unwrap();
-    assert_eq!(untold[0]["outcome"], "timed_out");
-    let id = untold[0]["id"].as_str().unwrap();
-    store(&world).told(&[id], world.now()).unwrap();
-    assert_eq!(store(&world).untold().unwrap(), Vec::<Value>::new());
+    let answers = store(&world).unreceived_answers().unwrap();
+    assert_eq!(answers[0].end, End::TimedOut);
+    store(&world).remove_answers(&[&answers[0].id], world.now()).unwrap();
+    assert_eq!(store(&world).unreceived_answers().unwrap(), []);
 }
 
 #[test]

@@ -221,7 +221,7 @@ impl Game {
 
     /// What must hold at the end, after one look of a process that lived.
     fn settle(&mut self) {
-        self.with(|store, now| store.told(&[], now)).unwrap();
+        self.with(|store, now| store.remove_answers(&[], now)).unwrap();
         let history = self.with(|store, _| store.history().unwrap());
         let view = self.with(|store, now| store.view(now));
         let text = |it: &Value, key: &str| it[key].as_str().unwrap_or_default().to_owned();

@@ -11,6 +11,7 @@ use super::case_draft;
 use super::pages::{PageError, Pages, layout};
 use crate::error::AppError;
 use crate::overview::OpenProject;
+use crate::run_answers::{self, RunAnswer};
 use crate::sharing::{self, COMMAND};
 use crate::tasks::incidents::Incident;
 use crate::tasks::{AnswerOutcome, StoreLocation, Stores};
@@ -78,6 +79,7 @@ impl AnswerKind {
             WaitingKind::Question
             | WaitingKind::DeadLetter
             | WaitingKind::Breaker
+            | WaitingKind::UnverifiedRun
             | WaitingKind::Run => Self::Escalation,
         }
     }
@@ -186,7 +188,11 @@ pub fn answer(
             | WaitingKind::Call => action.answer(stores),
             WaitingKind::DeadLetter => action.move_task(stores),
             WaitingKind::Breaker => action.reset_breaker(stores),
-            WaitingKind::Run => Err(refused("A run is resumed with `policyd run --resume`.")),
+            WaitingKind::UnverifiedRun | WaitingKind::Run => {
+                let of_human = RunAnswer { accepted: answer.approved, text: answer.text, actor };
+                run_answers::answer(stores, id, of_human)
+                    .map_err(|error| refused(error.to_string()))
+            }
         })
     });
     done.map_err(|error| AppError::failed_as(error.to_string()))

@@ -40,6 +40,7 @@ use policyd_state::run::{
     Admission, Options, Run, RunEffect, RunEvent, RunLimits, RunPhase, RunStatus, step,
 };
 use policyd_store::file::Durability;
+use policyd_store::projects::ProjectRegistry;
 use policyd_store::runs::RunStore;
 use policyd_store::user_choices::UserChoiceStore;
 use policyd_world::{World, WorldError};
@@ -102,6 +103,7 @@ pub fn run(
     })?;
     let choices = UserChoiceStore::new(world, &own);
     let (run, unrecorded) = begin(world, &store, &choices, request)?;
+    ProjectRegistry::new(world).register(&project.main, &project.state, world.now());
     world.note_interrupts();
     let settings = ready.policy.run.clone().into_inner();
     let limits = run.options.limit(&settings.limits);
@@ -298,6 +300,7 @@ impl<'a> Supervisor<'a> {
 
     /// Goes on until the run is over; returns how it ended.
     fn drive(&mut self, resumed: bool) -> RunStatus {
+        self.remove_earlier_stops(self.world.now());
         if resumed {
             self.take_up();
         } else {
@@ -359,6 +362,9 @@ impl<'a> Supervisor<'a> {
         let fields = [("run", json!(self.run.id)), ("iteration", json!(self.run.iteration))];
         self.report("loop.resume", &fields);
         let ended = self.run.status().is_some();
+        if ended {
+            self.take_decisions();
+        }
         let used = (self.run.phase == RunPhase::Working).then(|| self.used_unheard()).flatten();
         self.step(&RunEvent::Resumed(used));
         // Of a run whose process died, the agent may have switched the gate: a turn's start finds out.

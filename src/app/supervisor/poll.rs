@@ -1,7 +1,7 @@
 //! What is seen between two turns: what humans say to the loop, what they must decide, and what the
 //! agent says of being done.
 
-use serde_json::{Map, Value};
+use serde_json::Map;
 
 use super::Supervisor;
 use crate::sharing;
@@ -13,7 +13,8 @@ use policyd_state::run::ControlSignals;
 use policyd_state::signal::{End, SignalEvent};
 use policyd_store::shared::settings::SharedSubject;
 use policyd_store::shared::{NamedSignal, SharedStore, SignalResponse};
-use policyd_store::signals::{Draft, SignalOutcome, StoredSignal};
+use policyd_store::signals::{Draft, RequestAnswer, SignalOutcome, StoredSignal, is_blocking};
+use policyd_yaml::time::Timestamp;
 
 /// Name under which a run consumes the signals that are addressed to it.
 const CONSUMER: &str = "policyd run";
@@ -23,6 +24,27 @@ const SENDER_CHARS_MAX: usize = 100;
 const REVIEW: &str = "HUMAN_REVIEW_NEEDED";
 /// Signal that requests a clear context.
 const CLEAR: &str = "CONTEXT_CLEAR_REQUESTED";
+
+/// Describes how a request ended, for the agent.
+fn answer_text(it: &RequestAnswer) -> String {
+    let question = match it.question.as_str() {
+        "" => it.signal.clone(),
+        question => format!("{} \"{question}\"", it.signal),
+    };
+    let by = human::shown(&it.by);
+    let answer = match it.end {
+        End::Approved => format!("{by} said yes to {question}"),
+        End::Rejected => format!("{by} said no to {question}"),
+        End::Consumed | End::Expired | End::TimedOut => {
+            format!("no human answered {question} in time")
+        }
+    };
+    with_text(answer, &it.text)
+}
+
+fn with_text(answer: String, text: &str) -> String {
+    if text.is_empty() { answer } else { format!("{answer}: {text}") }
+}
 
 impl Supervisor<'_> {
     /// Looks at the signals; those that are for the loop are consumed.
@@ -58,17 +80,80 @@ impl Supervisor<'_> {
                 _ => {}
             }
             let asks = kind.is_some_and(|it| it.awaits_human(kinds));
-            let blocking = found.fields.get("blocking").and_then(Value::as_bool) != Some(false);
-            if asks && blocking && look.review.is_none() {
+            if asks && is_blocking(&found.fields) && look.review.is_none() {
                 let reason = found.message().to_owned();
-                let answer = format!("`policyd signal approve {}` answers it", found.id);
+                let answer =
+                    format!("`policyd inbox answer {} yes|no [TEXT]` answers it", found.id);
                 look.review = Some(format!("{}: {reason}; {answer}", found.name));
             }
         }
+        self.take_answers(&mut look);
         self.poll_other_hosts(&mut look);
         look.input.retain(|it| !it.trim().is_empty());
         problems.iter().for_each(|it| self.problem(it));
         look
+    }
+
+    /// Takes the answers that humans gave since the run began. The agent receives them. A no to a request that blocks ends
+    /// the run, unless a human resumed it since.
+    fn take_answers(&mut self, look: &mut ControlSignals) {
+        let signals = self.stores().signals;
+        let begun = Timestamp::from_millis(self.run.started_ms);
+        let resumed = self.run.resumed_ms.map_or(begun, Timestamp::from_millis);
+        let mut answers = signals.unreceived_answers().unwrap_or_else(|problem| {
+            self.problem(&problem.to_string());
+            Vec::new()
+        });
+        answers.retain(|it| it.at >= begun);
+        let ids: Vec<&str> = answers.iter().map(|it| it.id.as_str()).collect();
+        if ids.is_empty() {
+            return;
+        }
+        // Hooks of the agent's client give it the answers that stay.
+        if let Err(error) = signals.remove_answers(&ids, self.world.now()) {
+            return self.problem(&format!("signals: {error}"));
+        }
+        for it in &answers {
+            let text = answer_text(it);
+            if it.end == End::Rejected && it.is_blocking && it.at >= resumed {
+                look.refused.get_or_insert_with(|| text.clone());
+            }
+            look.input.push(text);
+        }
+    }
+
+    /// Gives the agent the answers to questions about its task that humans gave since the run ended.
+    pub(super) fn take_decisions(&mut self) {
+        let (task, stores) = (self.task().id, self.stores());
+        let ended = Timestamp::from_millis(self.run.updated_ms);
+        let escalations = stores.escalations.all().unwrap_or_else(|problem| {
+            self.problem(&problem.to_string());
+            Vec::new()
+        });
+        for it in escalations.iter().filter(|it| it.task_id == task) {
+            let Some(closed) = it.closed.as_ref().filter(|it| it.at >= ended) else { continue };
+            let verb = if closed.approved { "yes" } else { "no" };
+            let answer = format!("{} said {verb} to \"{}\"", human::shown(&closed.by), it.reason);
+            self.run.human.push(with_text(answer, &closed.decision));
+        }
+    }
+
+    /// Consumes each STOP that was emitted before this process began, because the user began the run after it.
+    pub(super) fn remove_earlier_stops(&mut self, began: Timestamp) {
+        let (stores, kinds) = (self.stores(), &self.policy().signals);
+        if !stores.signals.exists() {
+            return;
+        }
+        for found in stores.signals.pending(began) {
+            let is_stop = kinds.kind(&found.name).is_some_and(|it| it.interrupts == "stop");
+            if is_stop && found.signal.created < began && self.take(&found.id).is_some() {
+                let at = found.signal.created;
+                self.problem(&format!(
+                    "{} of {at} is older than this run, so it was removed",
+                    found.name
+                ));
+            }
+        }
     }
 
     /// Consumes what humans on other hosts say to the run. The server decides which run gets it.

@@ -1,7 +1,5 @@
 //! Lists what is waiting where work begins: due dead letters, escalations, signals.
 
-use serde_json::Value;
-
 use super::ReactionRunner;
 use crate::output::Report;
 use policyd_base::limits::{HOOK_LOCK_WAIT, SPOKEN_CHARS_MAX};
@@ -110,28 +108,18 @@ impl ReactionRunner<'_> {
         let mut said = self.process(stores, report);
         let mut lines: Vec<String> =
             stores.signal_texts().into_iter().map(|text| format!("- {text}")).collect();
-        let answers = stores.signals.untold().unwrap_or_else(|problem| {
+        let answers = stores.signals.unreceived_answers().unwrap_or_else(|problem| {
             report.note(problem.to_string());
             Vec::new()
         });
-        let text = |it: &Value, key: &str| {
-            it.get(key).and_then(Value::as_str).unwrap_or_default().to_owned()
-        };
         lines.extend(answers.iter().map(|it| {
-            let said = ["decision", "reason"].map(|key| quote(&text(it, key)));
-            let why = said.join(" ");
-            format!(
-                "- {} {}: {} {}",
-                text(it, "signal"),
-                text(it, "id"),
-                text(it, "outcome"),
-                why.trim()
-            )
+            let line =
+                format!("- {} {}: {} {}", it.signal, it.id, it.end.as_str(), quote(&it.text));
+            line.trim_end().to_owned()
         }));
-        let ids: Vec<String> = answers.iter().map(|it| text(it, "id")).collect();
-        let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
+        let ids: Vec<&str> = answers.iter().map(|it| it.id.as_str()).collect();
         if !ids.is_empty()
-            && let Err(error) = stores.signals.told(&ids, self.context.request.now)
+            && let Err(error) = stores.signals.remove_answers(&ids, self.context.request.now)
         {
             report.note(format!("signals: {error}"));
         }

@@ -18,6 +18,8 @@ pub struct ControlSignals {
     pub pause: bool,
     /// Decision that a human must make before the run continues.
     pub review: Option<String>,
+    /// How a human said no to the continuation of the run.
+    pub refused: Option<String>,
     /// Messages of the user to the agent.
     pub input: Vec<String>,
 }
@@ -136,6 +138,10 @@ pub enum RunEvent<'a> {
     Interrupted(Option<TurnUsage>),
     /// The command could not be started.
     CannotRun(&'a str),
+    /// A human vouches for the work of a run that ended. Contains the words of the decision.
+    Accepted(&'a str),
+    /// A human does not continue the run.
+    Dismissed,
 }
 
 /// Reason of a new session.

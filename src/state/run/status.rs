@@ -71,6 +71,12 @@ impl RunStatus {
         STATUSES.iter().find(|it| it.1 == name).map(|it| it.0)
     }
 
+    /// Returns whether a human can accept the work: the agent did it, and no check could tell whether it is complete.
+    #[must_use]
+    pub fn can_be_accepted(self) -> bool {
+        matches!(self, Self::Unverified | Self::CompleteUnclaimed)
+    }
+
     /// Returns the stored name.
     #[must_use]
     pub fn as_str(self) -> &'static str {

@@ -7,13 +7,16 @@
 //! | ready | below | no change | no change | ready | over: interrupted | over: cannot run |
 //! | asking | no change | admitted: working, a turn begins; rejected: waiting, or over if the wait is too long | no change | ready | over | over |
 //! | working | no change | no change | below | ready, with the known usage booked; repeats the turn | over, with the usage booked; repeats the turn once resumed | over |
-//! | waiting | STOP or a human needed: over; the wait is over: as ready; otherwise no change | no change | no change | no change | over | over |
-//! | paused | STOP: over; no PAUSE any more: as ready; otherwise no change | no change | no change | ready | over | over |
+//! | waiting | STOP, a no, or a human needed: over; the wait is over: as ready; otherwise no change | no change | no change | no change | over | over |
+//! | paused | STOP or a no: over; no PAUSE any more: as ready; otherwise no change | no change | no change | ready | over | over |
 //! | over: complete | no change | no change | no change | no change | no change | no change |
 //! | over otherwise | no change | no change | no change | ready, with the cause of the end cleared | no change | no change |
 //!
-//! Between two turns, the first true condition decides. STOP: over. A human must decide: over, or
-//! paused. PAUSE: paused. No turn left: over, unless the limit is extended. No money or time left:
+//! A human accepts a run that ended without a verdict: over, complete. A human dismisses a run: it waits for no human
+//! until it is resumed, and its phase stays.
+//!
+//! Between two turns, the first true condition decides. STOP: over. A human said no: over. A human must
+//! decide: over, or paused. PAUSE: paused. No turn left: over, unless the limit is extended. No money or time left:
 //! over. Otherwise the breaker is asked.
 //!
 //! At the end of a turn, its usage is booked first. Then the first true condition decides:
@@ -56,6 +59,12 @@ pub fn step(
         (RunPhase::Over { status, .. }, RunEvent::Resumed(_)) if *status != RunStatus::Complete => {
             step.reopen();
         }
+        (RunPhase::Over { status, .. }, RunEvent::Accepted(why)) if status.can_be_accepted() => {
+            step.run.at_last_end = run.totals();
+            step.run.unseen.clear();
+            step.end(RunStatus::Complete, why);
+        }
+        (_, RunEvent::Dismissed) => step.run.dismissed = true,
         (RunPhase::Over { .. }, _) => return (run.clone(), Vec::new()),
         (_, RunEvent::Interrupted(used)) => {
             if let Some(used) = used {
@@ -86,7 +95,15 @@ pub fn step(
         }
         (RunPhase::Asking, RunEvent::Asked(admission)) => step.asked(admission),
         (RunPhase::Working, RunEvent::Ended(turn)) => step.ended(turn),
-        (RunPhase::Ready | RunPhase::Waiting { .. }, RunEvent::Resumed(_))
+        (
+            RunPhase::Ready
+            | RunPhase::Asking
+            | RunPhase::Working
+            | RunPhase::Waiting { .. }
+            | RunPhase::Paused,
+            RunEvent::Accepted(_),
+        )
+        | (RunPhase::Ready | RunPhase::Waiting { .. }, RunEvent::Resumed(_))
         | (RunPhase::Asking | RunPhase::Working, RunEvent::Looked(_))
         | (
             RunPhase::Ready | RunPhase::Working | RunPhase::Waiting { .. } | RunPhase::Paused,
@@ -137,6 +154,7 @@ impl RunStep<'_> {
         run.resumes = run.resumes.saturating_add(1);
         run.resumed_ms = Some(self.now.millis());
         run.phase = RunPhase::Ready;
+        run.dismissed = false;
         run.idle = 0;
         run.aborts = 0;
         run.failures = 0;
@@ -151,7 +169,7 @@ impl RunStep<'_> {
     }
 
     fn look_while_waiting(&mut self, look: &ControlSignals, over: bool) {
-        if over || look.stop || look.review.is_some() {
+        if over || look.stop || look.review.is_some() || look.refused.is_some() {
             self.look(look);
         } else {
             self.run.human.extend_from_slice(&look.input);
@@ -164,8 +182,11 @@ impl RunStep<'_> {
         self.run.human.extend_from_slice(&look.input);
         if look.stop {
             let by = look.stop_by.as_str();
-            let by = if by.is_empty() { String::new() } else { format!(", emitted by {by}") };
-            return self.end(RunStatus::Stopped, &format!("a human said STOP{by}"));
+            let by = if by.is_empty() { String::new() } else { format!(" by {by}") };
+            return self.end(RunStatus::Stopped, &format!("STOP was emitted{by}"));
+        }
+        if let Some(why) = &look.refused {
+            return self.end(RunStatus::HumanNeeded, why);
         }
         match &look.review {
             Some(_) if limits.wait_for_human => {

@@ -134,8 +134,7 @@ impl StoredSignal {
     /// Returns what the signal says; empty if it has fields of other names only.
     #[must_use]
     pub fn message(&self) -> &str {
-        let fields = ["text", "reason", "message", "input", "decision"];
-        fields.iter().map(|it| self.text(it)).find(|it| !it.is_empty()).unwrap_or_default()
+        super::message_of(&self.fields)
     }
 
     /// Returns the content of the file.

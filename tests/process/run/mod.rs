@@ -1,5 +1,6 @@
 //! Supervised runs: the step, whole runs on a simulated machine with a virtual clock, and real ones.
 
+mod answers;
 mod cases;
 mod clients;
 mod display;

@@ -69,10 +69,12 @@ fn every_phase_meets_every_event() {
         RunEvent::Resumed(None),
         RunEvent::Interrupted(None),
         RunEvent::CannotRun("no such program"),
+        RunEvent::Accepted("ada looked"),
+        RunEvent::Dismissed,
     ];
     let (later, earlier) = (waiting(NOW.millis() + 1), waiting(NOW.millis()));
     let ended = ["interrupted", "cannot_run"];
-    let table: [(RunPhase, [&str; 6]); 8] = [
+    let table: [(RunPhase, [&str; 6]); 9] = [
         (RunPhase::Ready, ["asking", "ready", "ready", "ready", "ready", "ready"]),
         (RunPhase::Asking, ["asking", "working", "waiting", "breaker_open", "asking", "ready"]),
         (RunPhase::Working, ["working", "working", "working", "working", "ready", "ready"]),
@@ -80,11 +82,17 @@ fn every_phase_meets_every_event() {
         (earlier, ["asking", "waiting", "waiting", "waiting", "waiting", "waiting"]),
         (RunPhase::Paused, ["asking", "paused", "paused", "paused", "paused", "ready"]),
         (over(RunStatus::Complete), ["complete"; 6]),
+        (over(RunStatus::Unverified), {
+            let same = "unverified";
+            [same, same, same, same, same, "ready"]
+        }),
         (over(RunStatus::Stuck), ["stuck", "stuck", "stuck", "stuck", "stuck", "ready"]),
     ];
     for (phase, wanted) in table {
         let ends = if matches!(phase, RunPhase::Over { .. }) { [wanted[0]; 2] } else { ended };
-        let wanted: Vec<&str> = wanted.into_iter().chain(ends).collect();
+        let before = word(&run(phase.clone()));
+        let answers = [if before == "unverified" { "complete" } else { &before }, &before];
+        let wanted: Vec<&str> = wanted.into_iter().chain(ends).chain(answers).collect();
         let got: Vec<String> = events
             .iter()
             .map(|event| word(&step(&run(phase.clone()), event, &limits(), NOW).0))
@@ -108,6 +116,7 @@ fn between_two_turns_the_first_that_holds_decides() {
         stop_by: String::new(),
         pause: true,
         review: Some("a look".to_owned()),
+        refused: Some("a no".to_owned()),
         input: vec!["hello".to_owned()],
     };
     let spent = |run: &mut Run| run.spend.cost_usd = 5.0;
@@ -118,19 +127,23 @@ fn between_two_turns_the_first_that_holds_decides() {
     let mut before = run(RunPhase::Ready);
     spent(&mut before);
     used(&mut before);
-    for _ in 0..6 {
+    for _ in 0..7 {
         let (after, _) = step(&before, &RunEvent::Looked(&look), &limits, NOW);
         assert_eq!(after.human, look.input, "whatever is decided, what humans say is not lost");
         seen.push(word(&after));
         match seen.len() {
             1 => look.stop = false,
-            2 => look.review = None,
-            3 => look.pause = false,
-            4 => before.iteration = 2,
+            2 => look.refused = None,
+            3 => look.review = None,
+            4 => look.pause = false,
+            5 => before.iteration = 2,
             _ => before.spend.cost_usd = 0.0,
         }
     }
-    assert_eq!(seen, ["stopped", "human_needed", "paused", "max_iterations", "budget", "asking"]);
+    assert_eq!(
+        seen,
+        ["stopped", "human_needed", "human_needed", "paused", "max_iterations", "budget", "asking"]
+    );
 }
 
 #[test]

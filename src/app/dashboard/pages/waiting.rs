@@ -129,7 +129,9 @@ pub(super) fn first_questions(pages: &Pages<'_>, view: &PageView<'_>) -> Markup 
 
 /// Returns what waits and is answered in a terminal, with the directory of its project.
 fn others<'r>(rows: &[&'r ProjectRow]) -> Vec<(&'r str, WaitingItem)> {
-    let is_other = |it: &WaitingItem| matches!(it.kind, WaitingKind::Run | WaitingKind::Breaker);
+    let is_other = |it: &WaitingItem| {
+        matches!(it.kind, WaitingKind::Run | WaitingKind::UnverifiedRun | WaitingKind::Breaker)
+    };
     let items = rows.iter().flat_map(|row| {
         let items = row.waiting_items().into_iter().filter(is_other);
         items.map(|it| (row.directory.as_str(), it))
