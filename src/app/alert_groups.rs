@@ -1,5 +1,6 @@
-//! What is sent together, and what is not sent any more: alerts of one kind that are due at the same moment become one message
-//! of a channel that people read, and an alert about something that was answered is dropped.
+//! What is sent together, and what is not sent any more: alerts about one failure are one alert, alerts of one kind that are
+//! due at the same moment become one message of a channel that people read, and an alert about something that was
+//! answered is dropped.
 
 use std::cmp::Reverse;
 use std::path::PathBuf;
@@ -7,17 +8,23 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use crate::alerts::WaitingAlert;
 use crate::overview::OpenProject;
+use crate::tasks::incidents::Incident;
 use crate::tasks::{StoreLocation, Stores};
 use crate::workspace::project;
 use policyd_base::text::counted;
 use policyd_record::alert::Alert;
 use policyd_record::notice::NoticeKind;
+use policyd_state::breaker::{Breaker, BreakerPhase};
 use policyd_state::dead_letter::TaskQueue;
 use policyd_state::escalation::Escalation;
+use policyd_state::run::{Run, RunStatus};
 use policyd_state::signal::End;
+use policyd_store::alert_settings::AlertChannel;
 use policyd_store::file::Durability;
 use policyd_store::projects::KnownProject;
+use policyd_store::runs::RunStore;
 use policyd_world::World;
 
 /// Names of projects in the title of a digest.
@@ -52,10 +59,112 @@ pub(crate) fn digest(mut alerts: Vec<Alert>) -> Option<Alert> {
     })
 }
 
-/// Returns whether what an alert is about was answered: an escalation, a signal, or a dead letter. What cannot be read was not.
+/// Joins alerts about one failure: a question, else a dead letter, else a run, and the run, the breakers, and the dead letters
+/// that belong to it. Returns the alerts that joined another one of their channel.
+pub(crate) fn join_incidents(
+    world: &dyn World,
+    ready: &mut Vec<(&AlertChannel, WaitingAlert)>,
+) -> Vec<WaitingAlert> {
+    let mut joined = Vec::new();
+    for kind in [NoticeKind::Escalation, NoticeKind::DeadLetter, NoticeKind::RunEnd] {
+        let mut at = 0;
+        while let Some((channel, first)) = ready.get(at) {
+            at += 1;
+            if first.alert.kind != kind.name() || ready.len() == 1 {
+                continue;
+            }
+            let (id, subject) = (channel.id.clone(), first.alert.subject.clone());
+            let project = first.alert.project.clone();
+            let Some(incident) = incident_of(world, &first.alert) else { continue };
+            let belongs = |(channel, it): &mut (&AlertChannel, WaitingAlert)| {
+                channel.id == id
+                    && it.alert.project == project
+                    && it.alert.subject != subject
+                    && belongs_to(&incident, &it.alert)
+            };
+            let others: Vec<_> = ready.extract_if(.., belongs).map(|(_, it)| it).collect();
+            let is_first = |(channel, it): &&mut (&AlertChannel, WaitingAlert)| {
+                channel.id == id && it.alert.project == project && it.alert.subject == subject
+            };
+            if let Some((_, first)) = ready.iter_mut().find(is_first).filter(|_| !others.is_empty())
+            {
+                let titles: Vec<&str> = others.iter().map(|it| it.alert.what()).collect();
+                first
+                    .alert
+                    .text
+                    .push_str(&format!("\n\nOf the same failure: {}", titles.join("; ")));
+            }
+            joined.extend(others);
+        }
+    }
+    joined
+}
+
+/// Returns what belongs to the failure of an alert. `None` if the alert is about no failure, or its project cannot be read.
+fn incident_of(world: &dyn World, alert: &Alert) -> Option<Incident> {
+    let subject = alert.subject.as_str();
+    in_stores(world, alert, |stores| {
+        let (lists, breakers) = (stores.queues.peek(), stores.breakers.all().ok()?);
+        match NoticeKind::find(&alert.kind)? {
+            NoticeKind::Escalation => {
+                let all = stores.escalations.all().ok()?;
+                let question = all.iter().find(|it| it.id == subject)?;
+                Some(Incident::of_question(question, &lists, &breakers))
+            }
+            NoticeKind::DeadLetter => Some(Incident::of_task(lists.find(subject)?, &breakers)),
+            NoticeKind::RunEnd => {
+                Some(Incident::of_error(&run_in(stores, alert)?.last_error, &breakers))
+            }
+            NoticeKind::SignalRequest
+            | NoticeKind::CallRequest
+            | NoticeKind::BreakerOpen
+            | NoticeKind::BreakerChange
+            | NoticeKind::Switch(_) => None,
+        }
+    })
+    .flatten()
+}
+
+/// Returns whether an alert is about a consequence of a failure.
+fn belongs_to(incident: &Incident, alert: &Alert) -> bool {
+    let subject = &alert.subject;
+    match NoticeKind::find(&alert.kind) {
+        Some(NoticeKind::RunEnd) => incident.runs.contains(subject),
+        Some(NoticeKind::DeadLetter) => incident.tasks.contains(subject),
+        Some(NoticeKind::BreakerOpen) => incident.breakers.contains(subject),
+        Some(
+            NoticeKind::Escalation
+            | NoticeKind::SignalRequest
+            | NoticeKind::CallRequest
+            | NoticeKind::BreakerChange
+            | NoticeKind::Switch(_),
+        )
+        | None => false,
+    }
+}
+
+/// Returns whether what an alert is about needs no human any more: it was answered, or the run is complete.
+pub(crate) fn is_over(world: &dyn World, alert: &Alert) -> bool {
+    let is_complete =
+        || run_of(world, alert).is_some_and(|it| it.status() == Some(RunStatus::Complete));
+    is_answered(world, alert) || is_complete()
+}
+
+/// Returns the run of an alert about its end. `None` for another alert, and if the run cannot be read.
+fn run_of(world: &dyn World, alert: &Alert) -> Option<Run> {
+    let is_end = alert.kind == NoticeKind::RunEnd.name();
+    is_end.then(|| in_stores(world, alert, |stores| run_in(stores, alert))).flatten().flatten()
+}
+
+fn run_in(stores: &Stores<'_>, alert: &Alert) -> Option<Run> {
+    RunStore::new(stores.world, &stores.own, Durability::default()).load(&alert.subject).ok()
+}
+
+/// Returns whether what an alert is about was answered: an escalation, a signal, a dead letter, a breaker that closed, or a run
+/// that was resumed or dismissed. What cannot be read was not.
 pub(crate) fn is_answered(world: &dyn World, alert: &Alert) -> bool {
     let subject = alert.subject.as_str();
-    match NoticeKind::find(&alert.kind) {
+    let answered = match NoticeKind::find(&alert.kind) {
         Some(NoticeKind::Escalation) => in_stores(world, alert, |stores| {
             let is_it = |it: &Escalation| it.id == subject && it.closed.is_some();
             stores.escalations.all().is_ok_and(|all| all.iter().any(is_it))
@@ -73,25 +182,28 @@ pub(crate) fn is_answered(world: &dyn World, alert: &Alert) -> bool {
             let lists = stores.queues.peek();
             lists.find(subject).is_some_and(|it| it.place != TaskQueue::DeadLetter)
         }),
-        Some(
-            NoticeKind::RunEnd
-            | NoticeKind::CallRequest
-            | NoticeKind::BreakerOpen
-            | NoticeKind::BreakerChange
-            | NoticeKind::Switch(_),
-        )
-        | None => false,
-    }
+        Some(NoticeKind::BreakerOpen) => in_stores(world, alert, |stores| {
+            let is_it =
+                |(key, it): &(String, Breaker)| key == subject && it.phase == BreakerPhase::Closed;
+            stores.breakers.all().is_ok_and(|all| all.iter().any(is_it))
+        }),
+        Some(NoticeKind::RunEnd) => {
+            run_of(world, alert).map(|it| it.dismissed || it.status().is_none())
+        }
+        Some(NoticeKind::CallRequest | NoticeKind::BreakerChange | NoticeKind::Switch(_))
+        | None => None,
+    };
+    answered.unwrap_or(false)
 }
 
-/// Asks the stores of the project of an alert. False if the project cannot be opened.
-fn in_stores(world: &dyn World, alert: &Alert, ask: impl FnOnce(&Stores<'_>) -> bool) -> bool {
+/// Asks the stores of the project of an alert. `None` if the project cannot be opened.
+fn in_stores<T>(world: &dyn World, alert: &Alert, ask: impl FnOnce(&Stores<'_>) -> T) -> Option<T> {
     let directory = PathBuf::from(&alert.project);
     let state_dir = project::at(world, &directory).state;
     let known = KnownProject { directory, state_dir, since: alert.at };
-    let Some(open) = OpenProject::of(world, &known) else { return false };
+    let open = OpenProject::of(world, &known)?;
     let (state_dir, durability) = (open.state_dir(world), Durability::default());
     let location =
         StoreLocation { state_dir: &state_dir, durability: &durability, lock_wait: Duration::ZERO };
-    ask(&Stores::new(world, &open.policy, location))
+    Some(ask(&Stores::new(world, &open.policy, location)))
 }

@@ -14,9 +14,7 @@ use crate::overview::ProjectScope;
 use crate::sessions::log_reader::{LogContent, LogQuery, LogReader};
 use crate::webhook;
 use crate::workspace::{local_time, project};
-use policyd_base::limits::{
-    ALERT_AGE_MAX, ALERT_RESPONSE_BYTES_MAX, ALERT_TIME_MAX, POLICY_FILE_BYTES_MAX,
-};
+use policyd_base::limits::{ALERT_AGE_MAX, ALERT_RESPONSE_BYTES_MAX, POLICY_FILE_BYTES_MAX};
 use policyd_record::alert::{Alert, RecipeParameters, Transport, mail};
 use policyd_record::notice::NoticeSeverity;
 use policyd_state::breaker::{BreakerEvent, BreakerResponse, BreakerSettings};
@@ -82,9 +80,10 @@ struct AlertState {
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
-struct WaitingAlert {
-    channel: String,
-    alert: Alert,
+pub(crate) struct WaitingAlert {
+    /// Id of the channel.
+    pub(crate) channel: String,
+    pub(crate) alert: Alert,
     attempts: u32,
     not_before: Timestamp,
 }
@@ -94,6 +93,16 @@ struct SentAlert {
     channel: String,
     alert: Alert,
     at: Timestamp,
+    /// Whether the channel knows that it is over, or never received it as an alert of its own.
+    #[serde(default)]
+    is_resolved: bool,
+}
+
+impl WaitingAlert {
+    fn into_sent(self, at: Timestamp) -> SentAlert {
+        let alert = Alert { html: None, ..self.alert };
+        SentAlert { channel: self.channel, alert, at, is_resolved: false }
+    }
 }
 
 /// What is lost with the power is sent again.
@@ -111,11 +120,16 @@ pub fn settings(world: &dyn World) -> (AlertSettings, Vec<ConfigurationProblem>)
     (settings, problems)
 }
 
-/// Sends what happened in all projects since the last call, and what waited. Does nothing if another process does it.
+/// Sends what happened in all projects since the last call, and what waited. Begins to send nothing more after `time_max`.
+/// Does nothing if another process does it.
 ///
 /// # Errors
 /// The state file cannot be read or saved.
-pub fn deliver(world: &dyn World, settings: &AlertSettings) -> Result<Delivery, DocumentError> {
+pub fn deliver(
+    world: &dyn World,
+    settings: &AlertSettings,
+    time_max: Duration,
+) -> Result<Delivery, DocumentError> {
     if settings.channels.is_empty() {
         return Ok(Delivery::default());
     }
@@ -150,7 +164,11 @@ pub fn deliver(world: &dyn World, settings: &AlertSettings) -> Result<Delivery, 
     state.positions = reader.positions();
     state.prune(now);
     file.save(&state, &quick())?;
-    send_waiting(world, settings, &file, &mut state, &mut delivery)?;
+    let until = world.elapsed().saturating_add(time_max);
+    send_waiting(world, settings, &file, &mut state, &mut delivery, until)?;
+    if state.resolve(world, settings, &mut delivery, until) {
+        file.save(&state, &quick())?;
+    }
     delivery.waiting = state.waiting.len();
     Ok(delivery)
 }
@@ -162,12 +180,11 @@ fn send_waiting(
     file: &UserStateFile<'_>,
     state: &mut AlertState,
     delivery: &mut Delivery,
+    until: Duration,
 ) -> Result<(), DocumentError> {
-    let began = world.elapsed();
     let mut rest = due(world, settings, state).into_iter();
     while let Some((channel, group)) = rest.next() {
-        let is_late = world.elapsed().saturating_sub(began) >= ALERT_TIME_MAX;
-        if is_late || !state.admits(channel, world.now()) {
+        if world.elapsed() >= until || !state.admits(channel, world.now()) {
             state.waiting.extend(group);
             continue;
         }
@@ -183,14 +200,15 @@ fn send_waiting(
     file.save(state, &quick())
 }
 
-/// Takes the alerts that are due: those that become one message, with their channel. What is not due stays.
+/// Takes the alerts that are due: those that become one message, with their channel. What is not due stays. An alert about a
+/// consequence of a failure joins the alert about the failure, and counts as sent.
 fn due<'s>(
     world: &dyn World,
     settings: &'s AlertSettings,
     state: &mut AlertState,
 ) -> Vec<(&'s AlertChannel, Vec<WaitingAlert>)> {
     let now = world.now();
-    let mut groups: Vec<(&AlertChannel, Vec<WaitingAlert>)> = Vec::new();
+    let mut ready = Vec::new();
     for mut it in std::mem::take(&mut state.waiting) {
         let Some(channel) = settings.channel(&it.channel) else { continue };
         if let Some(end) = quiet_until(world, channel, &it.alert, now) {
@@ -198,8 +216,15 @@ fn due<'s>(
         }
         if it.not_before > now {
             state.waiting.push(it);
-            continue;
+        } else {
+            ready.push((channel, it));
         }
+    }
+    let mut groups: Vec<(&AlertChannel, Vec<WaitingAlert>)> = Vec::new();
+    let joined = alert_groups::join_incidents(world, &mut ready);
+    let joined = joined.into_iter().map(|it| SentAlert { is_resolved: true, ..it.into_sent(now) });
+    state.sent.extend(joined);
+    for (channel, it) in ready {
         let is_same = |group: &[WaitingAlert]| {
             let first = group.first();
             channel.recipe.groups
@@ -287,11 +312,7 @@ impl AlertState {
         let Some(failure) = failure else {
             delivery.sent = delivery.sent.saturating_add(group.len());
             let at = world.now();
-            self.sent.extend(group.into_iter().map(|it| SentAlert {
-                channel: it.channel,
-                alert: Alert { html: None, ..it.alert },
-                at,
-            }));
+            self.sent.extend(group.into_iter().map(|it| it.into_sent(at)));
             return;
         };
         delivery.problems.push(format!("channel `{}`: {failure}", channel.id));
@@ -308,6 +329,43 @@ impl AlertState {
                 ));
             }
         }
+    }
+
+    /// Tells the channels that can close an alert what is over. Returns whether a channel received that.
+    fn resolve(
+        &mut self,
+        world: &dyn World,
+        settings: &AlertSettings,
+        delivery: &mut Delivery,
+        until: Duration,
+    ) -> bool {
+        let mut is_changed = false;
+        for position in 0..self.sent.len() {
+            let Some(sent) = self.sent.get(position).filter(|it| !it.is_resolved) else { continue };
+            let channel = settings.channel(&sent.channel);
+            let Some(channel) = channel.filter(|it| it.recipe.resolution.is_some()) else {
+                continue;
+            };
+            let alert = sent.alert.clone();
+            if world.elapsed() >= until
+                || !alert_groups::is_over(world, &alert)
+                || !self.admits(channel, world.now())
+            {
+                continue;
+            }
+            let failure = resolve(world, channel, &alert).err().map(|it| it.to_string());
+            self.record(channel, failure.as_deref(), world.now());
+            match failure {
+                Some(failure) => {
+                    delivery.problems.push(format!("channel `{}`: {failure}", channel.id));
+                }
+                None => {
+                    self.sent.iter_mut().skip(position).take(1).for_each(|it| it.is_resolved = true)
+                }
+            }
+            is_changed = true;
+        }
+        is_changed
     }
 
     fn prune(&mut self, now: Timestamp) {
@@ -370,18 +428,11 @@ pub fn acknowledge(world: &dyn World, escalation: &str) -> Result<bool, Document
 /// # Errors
 /// The channel did not take it.
 pub fn send(world: &dyn World, channel: &AlertChannel, alert: &Alert) -> Result<(), AlertError> {
-    let url = match &channel.url_file {
-        Some(path) => secret(world, path)?,
-        None => channel.url.clone(),
-    };
-    let secret = match &channel.secret_file {
-        Some(path) => secret(world, path)?,
-        None => String::new(),
-    };
-    let parameters = RecipeParameters { recipe: channel.recipe, url: &url, secret: &secret };
+    let address = ChannelAddress::of(world, channel)?;
+    let parameters = address.parameters(channel);
     match channel.recipe.transport {
         Transport::Post | Transport::PostToTopic | Transport::SignedPost => {
-            post(world, channel, &parameters, alert)
+            post(world, channel, &parameters, alert, &parameters.body(alert))
         }
         Transport::Mail => {
             let default = ["sendmail", "-t", "-i"].map(str::to_owned).to_vec();
@@ -390,9 +441,39 @@ pub fn send(world: &dyn World, channel: &AlertChannel, alert: &Alert) -> Result<
             run(world, channel, argv, text, alert)
         }
         Transport::Program => {
-            let text = format!("# {}\n\n{}\n", alert.title, alert.text);
+            let format = channel.recipe.format;
+            let text =
+                format!("# {}\n\n{}\n", format.inert(&alert.title), format.inert(&alert.text));
             run(world, channel, channel.command.clone(), text, alert)
         }
+    }
+}
+
+/// Closes an alert in a channel that can.
+fn resolve(world: &dyn World, channel: &AlertChannel, alert: &Alert) -> Result<(), AlertError> {
+    let address = ChannelAddress::of(world, channel)?;
+    let parameters = address.parameters(channel);
+    match parameters.resolution(alert) {
+        Some(body) => post(world, channel, &parameters, alert, &body),
+        None => Ok(()),
+    }
+}
+
+/// The address of a channel, with its secret.
+struct ChannelAddress {
+    url: String,
+    secret: String,
+}
+
+impl ChannelAddress {
+    fn of(world: &dyn World, channel: &AlertChannel) -> Result<Self, AlertError> {
+        let text = |path: &Option<PathBuf>| path.as_ref().map(|it| secret(world, it)).transpose();
+        let url = text(&channel.url_file)?.unwrap_or_else(|| channel.url.clone());
+        Ok(Self { url, secret: text(&channel.secret_file)?.unwrap_or_default() })
+    }
+
+    fn parameters<'a>(&'a self, channel: &'a AlertChannel) -> RecipeParameters<'a> {
+        RecipeParameters { recipe: channel.recipe, url: &self.url, secret: &self.secret }
     }
 }
 
@@ -417,8 +498,9 @@ fn post(
     channel: &AlertChannel,
     parameters: &RecipeParameters<'_>,
     alert: &Alert,
+    body: &Value,
 ) -> Result<(), AlertError> {
-    let body = parameters.body(alert).to_string();
+    let body = body.to_string();
     let mut headers = vec![("content-type".to_owned(), "application/json".to_owned())];
     match channel.recipe.transport {
         Transport::SignedPost => {
@@ -484,6 +566,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use policyd_base::limits::ALERT_TIME_MAX;
     use policyd_world::CommandOutput;
     use policyd_world::fake::FakeWorld;
     const LOG: &str = "/w/app/.policyd/logs/decisions.jsonl";
@@ -515,7 +598,7 @@ mod tests {
     fn delivered(world: &FakeWorld) -> (usize, usize, usize) {
         let (settings, problems) = settings(world);
         assert!(problems.is_empty(), "{problems:?}");
-        let it = deliver(world, &settings).unwrap();
+        let it = deliver(world, &settings, ALERT_TIME_MAX).unwrap();
         (it.sent, it.waiting, it.problems.len())
     }
 
@@ -599,9 +682,9 @@ mod tests {
             happens(&world, "dead_letter", "t2", "rule");
             let (settings, _) = settings(&world);
             world.crash_at(world.ops() + op);
-            let first = deliver(&world, &settings);
+            let first = deliver(&world, &settings, ALERT_TIME_MAX);
             world.revive();
-            let second = deliver(&world, &settings).unwrap();
+            let second = deliver(&world, &settings, ALERT_TIME_MAX).unwrap();
             assert_eq!((second.waiting, second.problems.len()), (0, 0), "op {op}");
             let sent = world.log().iter().filter(|it| it.contains("hook.example")).count();
             assert!((2..=4).contains(&sent), "op {op}: {sent}");

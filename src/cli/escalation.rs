@@ -12,7 +12,7 @@ use policyd_app::alerts;
 use policyd_app::sharing::COMMAND;
 use policyd_app::tasks::{self, AnswerOutcome, AnswerPart, Stores};
 use policyd_app::workspace::project;
-use policyd_base::limits::ESCALATIONS_FILE_BYTES_MAX;
+use policyd_base::limits::{ALERT_TIME_MAX, ESCALATIONS_FILE_BYTES_MAX};
 use policyd_evaluation::escalation::EscalationDetails;
 use policyd_record::alert::Alert;
 use policyd_record::mask::mask;
@@ -59,7 +59,7 @@ fn notify(stores: &Stores<'_>, console: &mut Console<'_>) -> u8 {
     let mut problems = stores.remind();
     let (settings, ignored) = alerts::settings(stores.world);
     problems.extend(ignored.iter().map(ToString::to_string));
-    match alerts::deliver(stores.world, &settings) {
+    match alerts::deliver(stores.world, &settings, ALERT_TIME_MAX) {
         Ok(delivery) => {
             problems.extend(delivery.problems);
             if !settings.channels.is_empty() {

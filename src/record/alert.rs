@@ -9,6 +9,8 @@ use super::inert::TextFormat;
 use super::notice::{NoticeKind, NoticeSeverity};
 use policyd_base::limits::ALERT_CHARS_MAX;
 use policyd_evaluation::message::cut;
+use policyd_facts::shell::quote;
+use policyd_state::run::RunStatus;
 use policyd_yaml::time::Timestamp;
 
 /// Something that a human should know.
@@ -47,38 +49,51 @@ impl Alert {
         let notice = entry.notice.as_ref()?;
         let name = project.rsplit('/').next().unwrap_or_default();
         let (subject, outcome) = (&notice.subject, &notice.outcome);
+        let in_project = |words: String| format!("policyd -C {} {words}", quote(project));
+        let answer = || format!("policyd inbox answer {} yes|no [TEXT]", quote(subject));
         let (what, next) = match kind {
-            NoticeKind::RunEnd => (format!("run ended: {outcome}"), "run --resume".to_owned()),
-            NoticeKind::Escalation => (
-                "a human must decide".to_owned(),
-                format!("escalation resolve {subject} --decision TEXT"),
+            NoticeKind::RunEnd => {
+                let next = match RunStatus::find(outcome) {
+                    Some(RunStatus::Complete) => in_project("log --summary".to_owned()),
+                    Some(status) if status.can_be_accepted() => answer(),
+                    Some(_) | None => in_project("run --resume".to_owned()),
+                };
+                (format!("run ended: {outcome}"), next)
+            }
+            NoticeKind::Escalation | NoticeKind::SignalRequest => {
+                ("a human must decide".to_owned(), answer())
+            }
+            NoticeKind::CallRequest => ("a blocked call waits for an answer".to_owned(), answer()),
+            NoticeKind::BreakerOpen => (
+                format!("breaker {subject} is open"),
+                in_project(format!("breaker explain {}", quote(subject))),
             ),
-            NoticeKind::SignalRequest => {
-                ("a human must decide".to_owned(), format!("signal approve {subject}"))
-            }
-            NoticeKind::CallRequest => {
-                ("a blocked call waits for an answer".to_owned(), "allow --waiting".to_owned())
-            }
-            NoticeKind::BreakerOpen => {
-                (format!("breaker {subject} is open"), format!("breaker explain {subject}"))
-            }
-            NoticeKind::DeadLetter => {
-                (format!("dead letter {subject}"), format!("dlq show {subject}"))
-            }
+            NoticeKind::DeadLetter => (format!("dead letter {subject}"), answer()),
             NoticeKind::BreakerChange | NoticeKind::Switch(_) => return None,
+        };
+        // Each end of a run is an event of its own.
+        let resumed = match notice.run.as_ref().map_or(0, |it| it.resumes) {
+            0 => String::new(),
+            resumes => format!("|{resumes}"),
         };
         Some(Self {
             id: entry.id.clone(),
-            key: format!("{project}|{}|{subject}", kind.name()),
+            key: format!("{project}|{}|{subject}{resumed}", kind.name()),
             at: Timestamp::parse(&entry.timestamp)?,
             severity: kind.severity(outcome).as_str().to_owned(),
             kind: kind.name().to_owned(),
             project: project.to_owned(),
             subject: subject.clone(),
             title: format!("{name}: {what}"),
-            text: format!("{}\n\nNext: `policyd -C {project} {}`", notice.text, next),
+            text: format!("{}\n\nNext: `{next}`", notice.text),
             html: None,
         })
+    }
+
+    /// Returns what happened: the title without the project.
+    #[must_use]
+    pub fn what(&self) -> &str {
+        self.title.split_once(": ").map_or(self.title.as_str(), |(_, what)| what)
     }
 
     /// Returns the severity.
@@ -134,6 +149,8 @@ pub struct Recipe {
     pub groups: bool,
     /// Body as JSON; `{{name}}` is a placeholder, and `{{#name}}` a number.
     pub body: &'static str,
+    /// Body that says that what an alert is about is over. `None` if the channel cannot close an alert.
+    pub resolution: Option<&'static str>,
 }
 
 /// How an alert is sent.
@@ -166,6 +183,7 @@ pub const RECIPES: [Recipe; 8] = [
             {"type": "header", "text": {"type": "plain_text", "text": "{{title}}"}},
             {"type": "section", "text": {"type": "mrkdwn", "text": "{{text}}"}},
             {"type": "context", "elements": [{"type": "mrkdwn", "text": "{{level}} {{severity}} · {{project}} · {{at}}"}]}]}"#,
+        resolution: None,
     },
     Recipe {
         name: "teams",
@@ -181,6 +199,7 @@ pub const RECIPES: [Recipe; 8] = [
             {"type": "TextBlock", "size": "medium", "weight": "bolder", "wrap": true, "color": "{{level}}", "text": "{{title}}"},
             {"type": "TextBlock", "wrap": true, "text": "{{text}}"},
             {"type": "TextBlock", "isSubtle": true, "wrap": true, "text": "{{severity}} · {{project}} · {{at}}"}]}}]}"#,
+        resolution: None,
     },
     Recipe {
         name: "discord",
@@ -193,6 +212,7 @@ pub const RECIPES: [Recipe; 8] = [
         groups: true,
         body: r#"{"allowed_mentions": {"parse": []}, "embeds": [{"title": "{{title}}", "description": "{{text}}",
             "color": "{{#level}}", "timestamp": "{{at}}", "footer": {"text": "{{severity}} · {{project}}"}}]}"#,
+        resolution: None,
     },
     Recipe {
         name: "ntfy",
@@ -205,6 +225,7 @@ pub const RECIPES: [Recipe; 8] = [
         groups: true,
         body: r#"{"topic": "{{topic}}", "title": "{{title}}", "message": "{{text}}", "priority": "{{#level}}",
             "tags": ["policyd", "{{severity}}"], "markdown": "{{#true}}"}"#,
+        resolution: None,
     },
     Recipe {
         name: "pagerduty",
@@ -219,6 +240,9 @@ pub const RECIPES: [Recipe; 8] = [
             "payload": {"summary": "{{title}}", "source": "{{project}}", "severity": "{{level}}",
             "timestamp": "{{at}}", "class": "{{kind}}", "component": "{{subject}}",
             "custom_details": {"text": "{{text}}"}}}"#,
+        resolution: Some(
+            r#"{"routing_key": "{{secret}}", "event_action": "resolve", "dedup_key": "{{key}}"}"#,
+        ),
     },
     Recipe {
         name: "email",
@@ -230,6 +254,7 @@ pub const RECIPES: [Recipe; 8] = [
         chars_max: usize::MAX,
         groups: true,
         body: "{}",
+        resolution: None,
     },
     Recipe {
         name: "webhook",
@@ -243,6 +268,7 @@ pub const RECIPES: [Recipe; 8] = [
         body: r#"{"type": "policyd.{{kind}}", "timestamp": "{{at}}", "data": {"id": "{{id}}", "key": "{{key}}",
             "severity": "{{severity}}", "project": "{{project}}", "subject": "{{subject}}",
             "title": "{{title}}", "text": "{{text}}"}}"#,
+        resolution: None,
     },
     Recipe {
         name: "command",
@@ -250,10 +276,11 @@ pub const RECIPES: [Recipe; 8] = [
         url: None,
         needs_secret: false,
         levels: ["low", "medium", "high", "critical"],
-        format: TextFormat::Plain,
+        format: TextFormat::Markdown,
         chars_max: usize::MAX,
         groups: false,
         body: "{}",
+        resolution: None,
     },
 ];
 
@@ -312,7 +339,17 @@ impl RecipeParameters<'_> {
     /// Returns the body of the request.
     #[must_use]
     pub fn body(&self, alert: &Alert) -> Value {
-        let mut body: Value = serde_json::from_str(self.recipe.body).unwrap_or_else(|_| json!({}));
+        self.filled_body(self.recipe.body, alert)
+    }
+
+    /// Returns the body of the request that closes an alert. `None` if the channel cannot close one.
+    #[must_use]
+    pub fn resolution(&self, alert: &Alert) -> Option<Value> {
+        Some(self.filled_body(self.recipe.resolution?, alert))
+    }
+
+    fn filled_body(&self, template: &str, alert: &Alert) -> Value {
+        let mut body: Value = serde_json::from_str(template).unwrap_or_else(|_| json!({}));
         self.fill(&mut body, alert);
         body
     }

@@ -47,6 +47,12 @@ impl Incident {
         Self::of(vec![task], "", breakers)
     }
 
+    /// Returns what belongs to the end of a run without a task: the breakers with its last error.
+    #[must_use]
+    pub fn of_error(error: &str, breakers: &[(String, Breaker)]) -> Self {
+        Self::of(Vec::new(), &in_one_line(error), breakers)
+    }
+
     fn of(tasks: Vec<&Task>, reason: &str, breakers: &[(String, Breaker)]) -> Self {
         let causes: BTreeSet<String> = tasks
             .iter()

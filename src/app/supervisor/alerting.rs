@@ -8,6 +8,8 @@ use policyd_store::alert_settings::AlertSettings;
 
 /// How often a run looks for alerts and reports that are due, at most: it looks between turns.
 const INTERVAL: Duration = Duration::from_secs(60);
+/// Longest time that a run waits between its turns. A receiver that does not answer is skipped by its breaker then.
+const WAIT_OF_RUN: Duration = Duration::from_secs(2);
 
 /// The channels and reports of the user and the organization, and when a run looked at them last.
 pub(super) struct AlertTimer {
@@ -29,17 +31,17 @@ impl Supervisor<'_> {
         let is_early = |last: Duration| elapsed.saturating_sub(last) < INTERVAL;
         if !self.alerting.last.is_some_and(is_early) {
             self.alerting.last = Some(elapsed);
-            self.alert();
+            self.alert(WAIT_OF_RUN);
         }
     }
 
-    /// Sends alerts and makes reports. What fails is reported, and waits for the next time.
-    pub(super) fn alert(&mut self) {
+    /// Sends alerts for at most that time, and makes reports. What fails is reported, and waits for the next time.
+    pub(super) fn alert(&mut self, time_max: Duration) {
         if self.alerting.settings.channels.is_empty() && self.alerting.settings.reports.is_empty() {
             return;
         }
         let mut problems: Vec<String> = Vec::new();
-        match alerts::deliver(self.world, &self.alerting.settings) {
+        match alerts::deliver(self.world, &self.alerting.settings, time_max) {
             Ok(delivery) => problems.extend(delivery.problems),
             Err(error) => problems.push(error.to_string()),
         }

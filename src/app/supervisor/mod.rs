@@ -30,7 +30,7 @@ use crate::workspace::human::RUN_VARIABLE;
 use crate::workspace::project::{self, Project};
 use crate::{alerts, sharing};
 pub use observer::RunObserver;
-use policyd_base::limits::{GOAL_BYTES_MAX, POLICY_FILE_BYTES_MAX};
+use policyd_base::limits::{ALERT_TIME_MAX, GOAL_BYTES_MAX, POLICY_FILE_BYTES_MAX};
 use policyd_fact_table::context_facts::ContextUsage;
 use policyd_hook::agent_output::AgentOutput;
 use policyd_policy::Policy;
@@ -314,7 +314,7 @@ impl<'a> Supervisor<'a> {
         loop {
             if let Some(status) = self.run.status() {
                 self.report_end();
-                self.alert();
+                self.alert(ALERT_TIME_MAX);
                 return status;
             }
             if self.world.interrupted() {
