@@ -40,9 +40,9 @@ pub enum RunAnswerError {
 pub fn answer(stores: &Stores<'_>, id: &str, answer: RunAnswer<'_>) -> Result<(), RunAnswerError> {
     let (world, own) = (stores.world, &stores.own);
     let store = RunStore::new(world, own, stores.breakers.durability().clone());
-    let _alone = store.lock().map_err(|error| match error {
-        WorldError::Locked(_) => RunAnswerError::IsActive,
-        other => other.into(),
+    let _alone = store.lock().map_err(|error| {
+        let is_active = matches!(error, WorldError::Locked(_));
+        if is_active { RunAnswerError::IsActive } else { error.into() }
     })?;
     let run = store.load(id)?;
     let by = shown(answer.actor.user());

@@ -191,7 +191,7 @@ fn consequence(
     if it.severity == Severity::Warning {
         return (Consequence::Warns, None);
     }
-    if unsatisfied && it.check.body.satisfied.words_only {
+    if unsatisfied && !it.words && it.check.body.satisfied.words_only {
         return (Consequence::Warns, Some("words alone do not block"));
     }
     let blocking = it.check.body.blocking.as_ref().filter(|_| unsatisfied);

@@ -91,6 +91,8 @@ pub struct Check {
     pub observed: bool,
     /// Whether the same warning is reported once per session only.
     pub once: bool,
+    /// Whether the check can block on message text alone.
+    pub words: bool,
     /// Effect of a failed evaluation.
     pub on_error: OnError,
     /// Time from which the check is not evaluated, in milliseconds since 1970.
@@ -151,6 +153,7 @@ pub(super) struct CheckKeys {
     emit: String,
     mode: Mode,
     once: bool,
+    words: bool,
     on_error: OnError,
     expires_millis: Option<i64>,
 }
@@ -179,6 +182,8 @@ record! {
         emit: Kind::Text => emit, "A signal that is created where it is not satisfied.";
         mode: words::<Mode>() => mode, "How far it is in force.";
         once: Kind::Bool => once, "Report the same warning once per session.";
+        words: Kind::Bool => words,
+            "Lets a check block that reads only messages. Give a `reason`.";
         on_error: words::<OnError>() => on_error,
             "What an evaluation error means; `allow` by default.";
         expires: Kind::Date => expires_millis by EXPIRES, "From this day on it is not judged.";
@@ -311,6 +316,7 @@ impl Builder<'_> {
             mode: keys.mode,
             observed: false,
             once: keys.once,
+            words: keys.words,
             on_error: keys.on_error,
             expires_millis: keys.expires_millis,
             place: Arc::new(entry.span().map(place).unwrap_or_default()),

@@ -195,3 +195,15 @@ fn a_broken_pack_is_told_and_logged() {
     assert_eq!((log.len(), &log[0]["decision"]), (1, &json!("none")));
     assert!(log[0]["problems"][0].as_str().unwrap().contains("severty"), "{log:?}");
 }
+
+/// A client gives the variables of a file in the project to its hooks.
+#[test]
+fn a_variable_of_a_file_in_the_project_does_not_turn_the_gate_off() {
+    let off = [("POLICYD_DISABLED", OsStr::new("1"))];
+    let machine = Machine::new();
+    machine.untested();
+    assert!(!machine.stop_where(&off).blocks(), "the shell of the user can");
+    machine.put(".claude/settings.json", "{\"env\": {\"POLICYD_DISABLED\": \"1\"}}");
+    let said = machine.stop_where(&off);
+    assert!(said.blocks() && said.notice().contains("`POLICYD_DISABLED` is ignored"), "{said:?}");
+}

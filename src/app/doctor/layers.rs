@@ -46,6 +46,10 @@ pub(super) fn inspect_layers(
             };
             let text = String::from_utf8_lossy(&bytes).into_owned();
             checks.extend(layer(world, place, &path, &text, &mut installed));
+            if place.harness.name == "claude-code" {
+                let is_of_project = matches!(scope, SettingsScope::Project | SettingsScope::Local);
+                checks.extend(claude_switches(&path, &text, is_of_project));
+            }
         }
         if place.harness.name == "claude-code" {
             checks.extend(plugins(world, place, &mut installed));
@@ -62,7 +66,7 @@ pub(super) fn inspect_layers(
         .filter(|it| Some(it) != inspected.as_ref())
     {
         if let Ok(bytes) = world.read(&path, SETTINGS_FILE_BYTES_MAX) {
-            checks.extend(claude_switches(&path, &String::from_utf8_lossy(&bytes)));
+            checks.extend(claude_switches(&path, &String::from_utf8_lossy(&bytes), false));
         }
     }
     checks.extend(safe_mode(world));
@@ -199,13 +203,10 @@ fn layer(
         checks.push(check);
     }
     checks.extend(ours.iter().filter_map(|it| wrong(world, place, path, it)));
-    match place.harness.name {
-        "claude-code" => checks.extend(claude_switches(path, text)),
-        // Codex CLI runs hooks of the machine without an approval.
-        "codex" if !ours.is_empty() && place.system_file().is_none_or(|it| it != path) => {
-            checks.push(codex_trust(world, place));
-        }
-        _ => {}
+    // Codex CLI runs hooks of the machine without an approval.
+    let is_of_machine = place.system_file().is_some_and(|it| it == path);
+    if place.harness.name == "codex" && !ours.is_empty() && !is_of_machine {
+        checks.push(codex_trust(world, place));
     }
     checks
 }
@@ -249,8 +250,8 @@ fn wrong(
     None
 }
 
-/// What keeps Claude Code from running hooks.
-fn claude_switches(path: &Path, text: &str) -> Vec<DoctorCheck> {
+/// What keeps Claude Code from running hooks. Variables of policyd in a file of the project are ignored.
+fn claude_switches(path: &Path, text: &str, is_of_project: bool) -> Vec<DoctorCheck> {
     let Ok(value) = serde_json::from_str::<Value>(text) else { return Vec::new() };
     let name = path.display();
     let is_on = |key: &str| value.get(key) == Some(&Value::Bool(true));
@@ -265,21 +266,35 @@ fn claude_switches(path: &Path, text: &str) -> Vec<DoctorCheck> {
         checks.push(DoctorCheck::new(ABOUT, CheckHealth::Look, text));
     }
     let env = value.get("env").and_then(Value::as_object);
+    let is_ignored = |variable: &str| is_of_project && variable != SAFE_MODE;
     for (variable, effect) in OFF_BY_VARIABLE {
         let set = env.and_then(|it| it.get(variable)).is_some_and(is_set);
-        if set {
+        if set && is_ignored(variable) {
+            checks.push(ignored_variable(path, variable));
+        } else if set {
             let text = format!("{name}: `env.{variable}` {effect}");
             checks.push(DoctorCheck::new(ABOUT, CheckHealth::Bad, text));
         }
     }
     for (variable, effect) in ELSEWHERE_BY_VARIABLE {
         let value = env.and_then(|it| it.get(variable)).and_then(Value::as_str).unwrap_or_default();
-        if !value.is_empty() {
+        if !value.is_empty() && is_ignored(variable) {
+            checks.push(ignored_variable(path, variable));
+        } else if !value.is_empty() {
             let text = format!("{name}: `env.{variable}` {effect}: `{value}`");
             checks.push(DoctorCheck::new(ABOUT, CheckHealth::Look, text));
         }
     }
     checks
+}
+
+/// A variable that a file of the project sets.
+fn ignored_variable(path: &Path, variable: &str) -> DoctorCheck {
+    let text = format!(
+        "{}: `env.{variable}` is ignored, because a repository can contain this file: set it in your shell",
+        path.display()
+    );
+    DoctorCheck::new(ABOUT, CheckHealth::Look, text)
 }
 
 /// Variables that keep policyd from being asked, or from answering.

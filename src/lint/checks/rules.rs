@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use crate::logic::{BEFORE_MAX, Satisfiability, follows, possible, truth};
 use crate::site::Site;
+use crate::subject::PackEntry;
 use crate::{Findings, Subject};
 use policyd_fact_table::ast::{Expr, ExprKind};
 use policyd_fact_table::types::Names;
@@ -257,6 +258,10 @@ pub(crate) fn words_only_blocker(subject: &Subject<'_>, out: &mut Findings) {
         let found = subject.reviewed.meant.considerations.iter().find(|it| it.id == entry.name());
         let body = found.map(|it| &it.check.body);
         let words = body.is_some_and(|it| it.satisfied.words_only && it.blocking.is_none());
+        if let Some(key) = entry.node.get("words").filter(|it| it.text() == Some("true")) {
+            chosen_words(entry, key, words, out);
+            continue;
+        }
         let severity = entry.node.get("severity").filter(|it| it.text() == Some("blocker"));
         if let Some(severity) = severity.filter(|_| words) {
             let message =
@@ -268,6 +273,26 @@ pub(crate) fn words_only_blocker(subject: &Subject<'_>, out: &mut Findings) {
             });
         }
     }
+}
+
+/// Reports `words: true` without a reason or an effect.
+fn chosen_words(entry: &PackEntry<'_>, key: &Node, words: bool, out: &mut Findings) {
+    let name = entry.name();
+    let has_reason = entry.node.get("reason").is_some();
+    let (message, help) = match (words, has_reason) {
+        (false, _) => (
+            format!(
+                "`words` of `{name}` has no effect: the check does not depend on message text alone"
+            ),
+            "remove `words`",
+        ),
+        (true, false) => (
+            format!("`{name}` blocks on message text alone, without a reason"),
+            "add `reason` with what other facts cannot tell",
+        ),
+        (true, true) => return,
+    };
+    out.help(key.span.clone(), message, help);
 }
 
 pub(crate) fn blocking_without_effect(subject: &Subject<'_>, out: &mut Findings) {

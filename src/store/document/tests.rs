@@ -157,7 +157,7 @@ fn acknowledge(world: &FakeWorld, number: u32) {
     let pack = builtin::pack();
     let policy = policyd_policy::load::load(&pack, &pack).policy.unwrap();
     let store = SignalStore::new(world, Path::new(ROOT), &policy.signals, Durability::default());
-    drop(store.told(&[&number.to_string()], world.now()));
+    drop(store.remove_answers(&[&number.to_string()], world.now()));
 }
 
 fn summarize(world: &FakeWorld, number: u32) {
