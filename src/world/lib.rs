@@ -329,7 +329,7 @@ pub trait World: Sync {
     fn sleep(&self, duration: Duration);
     /// Returns the path of this program. `None` if it is unknown.
     fn program(&self) -> Option<PathBuf>;
-    /// Returns an environment variable that is set and not empty.
+    /// Returns an environment variable that is set and not empty. `HOME` is the home directory on Windows, too.
     fn env(&self, name: &str) -> Option<String>;
     /// Returns the names of the environment variables that are valid text, in any order.
     fn variables(&self) -> Vec<String>;

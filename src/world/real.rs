@@ -122,7 +122,12 @@ impl World for RealWorld {
         if is_ignored || (self.entered && name == CLIENT_PROJECT) {
             return None;
         }
-        std::env::var(name).ok().filter(|value| !value.is_empty())
+        let value = std::env::var(name).ok().filter(|value| !value.is_empty());
+        // Only shells that came from other systems set it on Windows.
+        if value.is_none() && cfg!(windows) && name == "HOME" {
+            return self.env("USERPROFILE");
+        }
+        value
     }
 
     fn variables(&self) -> Vec<String> {
