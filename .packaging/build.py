@@ -1,17 +1,23 @@
 #!/usr/bin/env python3
-"""Makes every package of a release from finished programs.
+"""Builds a release: compiles the programs for every target on this Linux machine, and makes every package of them.
 
-    python3 .packaging/build.py --out dist x86_64-unknown-linux-gnu=target/release ...
+    python3 .packaging/build.py --all
 
-Each directory has `policyd` and `policyd-tools`. The first ones must run on this machine: they print the man pages and
-completions. Needs Python 3.11, its standard library only, and cargo.
+With directories instead of `--all`, it makes the packages of finished programs:
+
+    python3 .packaging/build.py --partial x86_64-unknown-linux-musl=target/release
+
+Each directory has `policyd` and `policyd-tools`. Those of one target must run on this machine: they print the man pages and
+completions. Needs Python 3.11, its standard library only, and cargo; `--all` names what else is missing.
 """
 
 import argparse
 import hashlib
+import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Iterable
 
 import debian
 import dependencies
@@ -19,9 +25,11 @@ import documents
 import files
 import homebrew
 import npm
+import plugins
+import programs
 import wheel
 from files import File
-from project import NAME, TARGETS, TOOLS, VERSION, Target, readme
+from project import NAME, PLATFORM, ROOT, TARGETS, TOOLS, VERSION, Target, readme
 
 # Where Debian and a Python environment have completions, below `share`.
 SHARED_COMPLETIONS = {
@@ -65,17 +73,17 @@ def archive(target: Target, programs: list[File], shared: Documents) -> tuple[st
     return f"{target.stem}.tar.gz", files.tar_gz(contents)
 
 
-def build(folders: dict[Target, Path], out: Path) -> None:
+def build(folders: dict[Target, Path], made: dict[str, bytes], runtime: dict[str, str], out: Path) -> None:
+    """Writes the packages of the programs, and what was made already. `runtime` has the licenses of linked libraries."""
     built = {target: read(target, folder) for target, folder in folders.items()}
     crates = dependencies.Crates(list(built))
-    target, folder = next(iter(folders.items()))
-    first = (folder / target.programs[0]).resolve()
+    native = next(target for target in folders if target.node == PLATFORM)
+    program = (folders[native] / native.programs[0]).resolve()
     shared = Documents(
-        [documents.license_file(), dependencies.notices(crates)],
-        documents.man_pages(first),
-        documents.completions(first),
+        [documents.license_file(), dependencies.notices(crates, runtime)],
+        documents.man_pages(program),
+        documents.completions(program),
     )
-    made: dict[str, bytes] = {}
     checksums: dict[str, str] = {}
     for target, programs in built.items():
         name, data = archive(target, programs, shared)
@@ -108,12 +116,23 @@ def build(folders: dict[Target, Path], out: Path) -> None:
 
 def parsed(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--out", type=Path, required=True, help="Directory of the packages")
+    parser.add_argument("--out", type=Path, default=ROOT / "target/dist", help="Directory of the packages")
     parser.add_argument("--tag", help="Tag of the release; must be `v` and the version of Cargo.toml")
+    parser.add_argument("--all", action="store_true", help="Compile the programs for every target")
+    parser.add_argument("--only", action="append", metavar="TARGET", help="Compile the programs for this target only")
+    parser.add_argument("--profile", default="release", help="Profile of Cargo to compile with")
     parser.add_argument("--partial", action="store_true", help="Accept programs of some targets only")
     parser.add_argument("--compression", type=int, default=9, help="0 to 9")
-    parser.add_argument("folders", nargs="+", metavar="TARGET=DIRECTORY")
+    parser.add_argument("folders", nargs="*", metavar="TARGET=DIRECTORY")
     return parser.parse_args(arguments)
+
+
+def chosen(triples: Iterable[str]) -> list[Target]:
+    known = {target.triple: target for target in TARGETS}
+    triples = set(triples)
+    if unknown := triples - known.keys():
+        sys.exit(f"unknown target: {', '.join(sorted(unknown))}\nhelp: one of {', '.join(known)}")
+    return [target for target in TARGETS if target.triple in triples]
 
 
 def main() -> None:
@@ -123,15 +142,22 @@ def main() -> None:
     if arguments.tag is not None and not documents.is_dated():
         sys.exit(f"CHANGELOG.md has no section `## {VERSION} - DATE`\nhelp: write the date of the release")
     given = dict(pair.partition("=")[::2] for pair in arguments.folders)
-    known = {target.triple: target for target in TARGETS}
-    unknown, missing = given.keys() - known, known.keys() - given
-    if unknown:
-        sys.exit(f"unknown target: {', '.join(sorted(unknown))}")
+    compiled = TARGETS if arguments.all else chosen(arguments.only or [])
+    folders = {target: Path(given[target.triple]) for target in chosen(given)}
+    missing = [target.triple for target in TARGETS if target not in folders and target not in compiled]
     if missing and not arguments.partial:
-        sys.exit(f"no programs for {', '.join(sorted(missing))}\nhelp: pass --partial")
+        sys.exit(f"no programs for {', '.join(missing)}\nhelp: pass --all, or --partial")
+    if not any(target.node == PLATFORM for target in [*compiled, *folders]):
+        sys.exit("no programs for this machine\nhelp: add its target: its programs print the man pages")
+    programs.require(programs.missing(compiled) | (plugins.missing() if arguments.all else {}))
+    folders |= programs.build(compiled, arguments.profile) if compiled else {}
     files.compression = arguments.compression
-    build({known[triple]: Path(path) for triple, path in given.items()}, arguments.out)
+    made = plugins.made() if arguments.all else {}
+    build(folders, made, programs.runtime_licenses() if compiled else {}, arguments.out)
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except subprocess.CalledProcessError as failed:
+        sys.exit(f"exit code {failed.returncode}: {' '.join(map(str, failed.cmd))}")

@@ -14,8 +14,8 @@ TEXT_NAMES = ("LICENSE", "LICENCE", "COPYING", "NOTICE", "UNLICENSE", "COPYRIGHT
 PREAMBLE = """\
 policyd contains the crates below. It also contains the standard library of Rust
 (MIT OR Apache-2.0, https://github.com/rust-lang/rust). The programs for Linux contain
-the GNU C Library (LGPL-2.1-or-later, https://sourceware.org/glibc). The source code of
-policyd is public, so that you can link it with another version of that library.
+musl (MIT, https://musl.libc.org), and those for Windows the runtime of mingw-w64
+(ZPL-2.1, https://www.mingw-w64.org).
 """
 
 
@@ -54,9 +54,9 @@ class Crates:
         return [package for package in self.packages if package["id"] != self.root]
 
 
-def notices(crates: Crates) -> File:
-    """The license texts, each once, below the crates that ship it."""
-    shipped: dict[str, list[str]] = {}
+def notices(crates: Crates, runtime: dict[str, str]) -> File:
+    """The license texts, each once, below the crates that ship it. `runtime` has those of linked libraries by their names."""
+    shipped = {text: [name] for name, text in runtime.items()}
     lines = [PREAMBLE]
     for package in crates.others():
         name = f"{package['name']} {package['version']}"

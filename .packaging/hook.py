@@ -1,33 +1,36 @@
 #!/usr/bin/env python3
-"""Builds the program of hooks for Linux, with the functions that hooks call side by side.
-
-    python3 .packaging/hook.py x86_64-unknown-linux-musl
+"""Links the program of hooks for Linux, with the functions that hooks call side by side.
 
 A hook executes about 2% of the program. In the order of the linker, these functions lie in all of its pages, and each page
-costs a fault. Therefore this script builds the program, lets Valgrind list the functions that the events of a session
-call, and links it again in that order. Without Valgrind, the order is the one of the linker, and the script says so.
+costs a fault. Therefore `programs.py` names this script to the Rust compiler as the linker. It links the program, lets
+Valgrind list the functions that the events of a session call, and links it again in that order. A program for another
+processor cannot run here; it takes the order of the one that can, by the names of the functions.
 
-The target must run on this machine. Needs Python 3.11, cargo, a C compiler for the target, and Valgrind.
+    POLICYD_HOOK_ORDER=order.txt .packaging/hook.py ARGUMENT...
 """
 
 import json
 import os
 import re
-import shutil
+import struct
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
-from project import NAME, ROOT
+import formats
+from project import PLATFORM
+
+ORDER = "POLICYD_HOOK_ORDER"
+STRIP = ("--strip-all", "--strip-debug", "-s", "-S")
 
 
-def build(target: str, *options: str) -> Path:
-    command = ["cargo", "rustc", "--locked", "--release", "-p", NAME, "--bin", NAME, "--target", target]
-    subprocess.run([*command, "--", *options], check=True, cwd=ROOT)
-    metadata = ["cargo", "metadata", "--format-version=1", "--no-deps"]
-    found = json.loads(subprocess.run(metadata, check=True, cwd=ROOT, stdout=subprocess.PIPE).stdout)
-    return Path(found["target_directory"], target, "release", NAME)
+def linker() -> Path:
+    """The linker of Rust."""
+    output = subprocess.run(["rustc", "--print", "sysroot"], check=True, stdout=subprocess.PIPE, text=True)
+    version = subprocess.run(["rustc", "-vV"], check=True, stdout=subprocess.PIPE, text=True)
+    host = re.search(r"^host: (.+)$", version.stdout, re.M)[1]
+    return Path(output.stdout.strip(), "lib/rustlib", host, "bin/rust-lld")
 
 
 def events(project: Path) -> list[tuple[str, dict]]:
@@ -63,7 +66,7 @@ def events(project: Path) -> list[tuple[str, dict]]:
     return [(hook, {**session, **fields}) for hook, fields in [*tools, *others]]
 
 
-def functions(program: Path) -> list[str]:
+def called(program: Path) -> list[str]:
     """The symbols of the functions that hooks call, each once."""
     found: dict[str, None] = {}
     with tempfile.TemporaryDirectory() as folder:
@@ -82,31 +85,69 @@ def functions(program: Path) -> list[str]:
     return list(found)
 
 
-def linker() -> str:
-    """The directory with the linker of Rust under the name that C compilers look for."""
-    output = subprocess.run(["rustc", "--print", "sysroot"], check=True, stdout=subprocess.PIPE, text=True)
-    version = subprocess.run(["rustc", "-vV"], check=True, stdout=subprocess.PIPE, text=True)
-    host = re.search(r"^host: (.+)$", version.stdout, re.M)[1]
-    return str(Path(output.stdout.strip(), "lib/rustlib", host, "bin/gcc-ld"))
+def symbols(program: bytes) -> list[str]:
+    """The symbols of an ELF file."""
+    start, size, count = (*struct.unpack_from("<Q", program, 40), *struct.unpack_from("<HH", program, 58))
+    sections = [struct.unpack_from("<IIQQQQII", program, start + size * at) for at in range(count)]
+    found = []
+    for _, kind, _, _, offset, length, link, _ in sections:
+        if kind == 2:  # SHT_SYMTAB
+            texts = sections[link][4]
+            for entry in range(offset, offset + length, 24):
+                name = texts + struct.unpack_from("<I", program, entry)[0]
+                found.append(program[name : program.index(0, name)].decode())
+    return found
 
 
-def main(target: str) -> None:
-    if shutil.which("valgrind") is None:
-        program = build(target)
-        print("valgrind is absent: functions are not ordered by use", file=sys.stderr)
+def plain(symbol: str) -> str:
+    """A symbol without hashes and without positions in itself, which depend on the target."""
+    return re.sub(r"17h[0-9a-f]{16}E|(?<=C)s[0-9A-Za-z]*_|(?<=B)[0-9A-Za-z]*_|\.llvm\.\d+", "", symbol)
+
+
+def translated(order: list[str], program: Path) -> list[str]:
+    """The symbols of a program for another processor, in the order of the one that ran."""
+    known: dict[str, list[str]] = {}
+    for symbol in symbols(program.read_bytes()):
+        known.setdefault(plain(symbol), []).append(symbol)
+    return [symbol for name in dict.fromkeys(map(plain, order)) for symbol in known.get(name, [])]
+
+
+def at_any_address(arguments: list[str]) -> list[str]:
+    """The compiler links programs for some processors to a fixed address, although their code and musl need none."""
+    if "-pie" in arguments:
+        return arguments
+    starts = {"crt1.o": "rcrt1.o", "crtbegin.o": "crtbeginS.o", "crtend.o": "crtendS.o"}
+    paths = map(Path, arguments)
+    files = [str(it.with_name(starts[it.name])) if it.name in starts else given for it, given in zip(paths, arguments)]
+    return [*files, "-pie", "--no-dynamic-linker", "-z", "text"]
+
+
+def link(arguments: list[str]) -> None:
+    # The linker uses the job server of cargo, by its open files.
+    ended = subprocess.run([linker(), *arguments], close_fds=False)
+    if ended.returncode:
+        sys.exit(ended.returncode)
+
+
+def main(arguments: list[str]) -> None:
+    arguments = at_any_address(arguments)
+    program = Path(arguments[arguments.index("-o") + 1]).resolve()
+    file = Path(os.environ[ORDER])
+    # Valgrind tells functions by their symbols.
+    link([argument for argument in arguments if argument not in STRIP])
+    if formats.declared(program.read_bytes()).processor == PLATFORM[1]:
+        order = called(program)
+        file.write_text("\n".join(order) + "\n")
     else:
-        order = functions(build(target, "-Cstrip=none"))
-        with tempfile.NamedTemporaryFile("w", suffix=".txt") as file:
-            file.write("\n".join(order) + "\n")
-            file.flush()
-            sort = f"-Wl,--symbol-ordering-file={file.name},--no-warn-symbol-ordering"
-            link = ["-fuse-ld=lld", f"-B{linker()}", sort]
-            program = build(target, *(f"-Clink-arg={option}" for option in link))
-        print(f"functions in the order of use: {len(order)}", file=sys.stderr)
-    print(program)
+        order = translated(file.read_text().split(), program)
+    if not order:
+        sys.exit(f"{program}: no function of a hook has a symbol")
+    with tempfile.NamedTemporaryFile("w", suffix=".txt") as listed:
+        listed.write("\n".join(order) + "\n")
+        listed.flush()
+        options = [f"--symbol-ordering-file={listed.name}", "--no-warn-symbol-ordering"]
+        link([*arguments, *options])
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 2:
-        sys.exit(__doc__)
-    main(sys.argv[1])
+    main(sys.argv[1:])

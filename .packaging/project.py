@@ -1,12 +1,15 @@
 """Facts of a release: what `Cargo.toml` states, and the targets."""
 
 import os
+import platform
 import re
+import subprocess
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent
 MANIFEST = tomllib.loads((ROOT / "Cargo.toml").read_text())
 PACKAGE = MANIFEST["package"] | MANIFEST["workspace"]["package"]
 NAME = PACKAGE["name"]
@@ -15,8 +18,23 @@ TOOLS = TOOLS_MANIFEST["package"]["name"]  # lies beside the program, which star
 VERSION = PACKAGE["version"]
 REPOSITORY = PACKAGE["repository"]
 DOWNLOADS = f"{REPOSITORY}/releases/download/v{VERSION}"
-# Zip files cannot represent an earlier time.
-TIME = max(int(os.environ.get("SOURCE_DATE_EPOCH", "0")), 315_532_800)
+SYSTEMS = {"Linux": "linux", "Darwin": "darwin", "Windows": "win32"}
+PROCESSORS = {"x86_64": "x64", "AMD64": "x64", "aarch64": "arm64", "arm64": "arm64"}
+PLATFORM = (SYSTEMS[platform.system()], PROCESSORS[platform.machine()])  # of this machine, as `Target.node`
+
+
+def commit_time() -> str:
+    """The time of the commit; outside a repository, none."""
+    found = subprocess.run(["git", "log", "-1", "--format=%ct"], cwd=ROOT, capture_output=True, text=True)
+    return found.stdout.strip() or "0"
+
+
+# Programs that are called see the same time.
+EPOCH = int(os.environ.setdefault("SOURCE_DATE_EPOCH", commit_time()))
+TIME = max(EPOCH, 315_532_800)  # zip files cannot represent an earlier time
+
+
+MACOS = "11.0"  # the oldest one that the programs run on
 
 
 @dataclass(frozen=True)
@@ -50,12 +68,16 @@ def linux(triple: str, node: str, debian: str) -> Target:
     return Target(triple, ("linux", node), wheel, debian)
 
 
+def macos(triple: str, node: str, wheel: str) -> Target:
+    return Target(triple, ("darwin", node), f"macosx_{MACOS.replace('.', '_')}_{wheel}")
+
+
 TARGETS = [
-    linux("x86_64-unknown-linux-gnu", "x64", "amd64"),
-    linux("aarch64-unknown-linux-gnu", "arm64", "arm64"),
-    Target("x86_64-apple-darwin", ("darwin", "x64"), "macosx_10_12_x86_64"),
-    Target("aarch64-apple-darwin", ("darwin", "arm64"), "macosx_11_0_arm64"),
-    Target("x86_64-pc-windows-msvc", ("win32", "x64"), "win_amd64"),
+    linux("x86_64-unknown-linux-musl", "x64", "amd64"),
+    linux("aarch64-unknown-linux-musl", "arm64", "arm64"),
+    macos("x86_64-apple-darwin", "x64", "x86_64"),
+    macos("aarch64-apple-darwin", "arm64", "arm64"),
+    Target("x86_64-pc-windows-gnu", ("win32", "x64"), "win_amd64"),
 ]
 
 
@@ -63,3 +85,7 @@ def readme() -> str:
     """The README for a page outside the repository: relative links become links to this version."""
     text = (ROOT / "README.md").read_text()
     return re.sub(r"\]\((?!https?:|#)", f"]({REPOSITORY}/blob/v{VERSION}/", text)
+
+
+if __name__ == "__main__":
+    print(*(target.triple for target in TARGETS), sep="\n")

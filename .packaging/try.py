@@ -1,27 +1,31 @@
 #!/usr/bin/env python3
-"""Installs the packages of this machine's platform into temporary directories and runs them.
+"""Installs the packages of this machine's platform into temporary directories and runs them. Runs the programs of the
+other platforms in an emulator: QEMU for other processors, and Wine for Windows. Nothing on Linux runs programs for macOS.
 
     python3 .packaging/try.py dist
 
-Nothing is fetched. A package whose installer is absent is skipped by name.
+Nothing is fetched. A package whose installer or emulator is absent is skipped by name.
 """
 
 import hashlib
 import json
 import os
-import platform
 import shutil
 import subprocess
 import sys
 import tarfile
 import tempfile
 import time
+import zipfile
 from pathlib import Path
 
+import programs
 from project import (
     DOWNLOADS,
+    HERE,
     NAME,
     PACKAGE,
+    PLATFORM,
     REPOSITORY,
     ROOT,
     TARGETS,
@@ -31,8 +35,14 @@ from project import (
     Target,
 )
 
-SYSTEMS = {"Linux": "linux", "Darwin": "darwin", "Windows": "win32"}
-PROCESSORS = {"x86_64": "x64", "AMD64": "x64", "aarch64": "arm64", "arm64": "arm64"}
+# What runs programs of another platform on Linux.
+EMULATORS = {
+    ("linux", "arm64"): "qemu-aarch64",
+    ("linux", "x64"): "qemu-x86_64",
+    ("win32", "x64"): "wine",
+}
+# A former Wine lacks a library of Windows.
+WINE_LIBRARY = "bcryptprimitives.dll"
 DANGEROUS = {"tool_name": "Bash", "tool_input": {"command": "rm -rf ~"}}
 
 
@@ -77,24 +87,32 @@ def one(dist: Path, pattern: str) -> Path:
     return found[0]
 
 
+def archive(path: Path) -> tarfile.TarFile | zipfile.ZipFile:
+    return zipfile.ZipFile(path) if path.suffix == ".zip" else tarfile.open(path)
+
+
 def from_archive(dist: Path, target: Target, folder: Path) -> Path:
     """By the metadata of `cargo binstall`, which installs each of the two packages from the same archive."""
     metadata = PACKAGE["metadata"]["binstall"]
     assert TOOLS_MANIFEST["package"]["metadata"]["binstall"] == metadata, "metadata of binstall differ"
 
-    def filled(template: str, name: str = NAME) -> Path:
-        values = {"repo": REPOSITORY, "version": VERSION, "target": target.triple, "bin": name}
-        values["binary-ext"] = ""
-        for name, value in values.items():
-            template = template.replace("{ %s }" % name, value)
-        return Path(template)
+    suffix = ".exe" if target.node[0] == "win32" else ""
+    metadata = metadata | metadata["overrides"].get(target.triple, {})
 
-    address = str(filled(metadata["pkg-url"]))
-    assert Path(address).parent == Path(DOWNLOADS), address
-    with tarfile.open(dist / Path(address).name) as archive:
-        archive.extractall(folder)
+    def filled(template: str, name: str = NAME) -> str:
+        values = {"repo": REPOSITORY, "version": VERSION, "target": target.triple, "bin": name}
+        for key, value in (values | {"binary-ext": suffix}).items():
+            template = template.replace("{ %s }" % key, value)
+        return template
+
+    address = filled(metadata["pkg-url"])
+    assert address.rpartition("/")[0] == DOWNLOADS, address
+    with archive(dist / Path(address).name) as opened:
+        opened.extractall(folder)
     program, tools = (folder / filled(metadata["bin-dir"], name) for name in (NAME, TOOLS))
-    assert tools.is_file(), tools
+    if suffix:
+        for file in (program, tools):
+            file.chmod(0o755)  # Wine wants the permission, which Python's zip files lose
     for path in ("LICENSE", "THIRD-PARTY-NOTICES", f"man/man1/{NAME}.1", f"completions/_{NAME}"):
         assert (program.parent / path).stat().st_size > 0, path
     return program
@@ -163,10 +181,51 @@ def use(program: Path, home: Path) -> None:
     variables = {**os.environ, "HOME": str(home)}
     version = run(program, "--version", env=variables).strip()
     assert version == f"{NAME} {VERSION}", version
-    event = json.dumps({"session_id": "s", "cwd": str(home), **DANGEROUS})
-    answer = run(program, "eval", "--hook", "pre-tool-use", input=event, env=variables)
+    blocks(str(home), program, env=variables)
+
+
+def blocks(directory: str, *command: str | Path, **options) -> None:
+    event = json.dumps({"session_id": "s", "cwd": directory, **DANGEROUS})
+    answer = run(*command, "eval", "--hook", "pre-tool-use", input=event, **options)
     decision = json.loads(answer)["hookSpecificOutput"]["permissionDecision"]
     assert decision == "deny", answer
+
+
+def emulate(dist: Path, target: Target) -> str:
+    """Runs both programs of another platform, and returns the name of the emulator."""
+    emulator = EMULATORS.get(target.node) if PLATFORM[0] == "linux" else None
+    if emulator is None:
+        raise Absent("an emulator")
+    need(emulator)
+    with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as home:
+        program = from_archive(dist, target, Path(folder))
+        variables = {**os.environ, "HOME": home}
+        if emulator == "wine":
+            variables |= {"WINEPREFIX": f"{home}/wine", "WINEDEBUG": "-all", "USERPROFILE": windows_path(home)}
+            variables["WINEDLLOVERRIDES"] = f"{WINE_LIBRARY.removesuffix('.dll')}=n,b"
+            wine_library(program.parent)
+        # A program that QEMU runs cannot start another one for the same processor.
+        for name in (TOOLS,) if emulator != "wine" else (NAME, TOOLS):
+            file = program.with_name(program.name.replace(NAME, name))
+            version = run(emulator, file, "--version", env=variables).strip()
+            assert version == f"{NAME} {VERSION}", version
+        blocks(home, emulator, program, env=variables)
+    return emulator
+
+
+def windows_path(path: str) -> str:
+    """A path as Wine names it."""
+    return "Z:" + path.replace("/", "\\")
+
+
+def wine_library(folder: Path) -> None:
+    """Compiles the library that a former Wine lacks, into the directory of the programs."""
+    command = programs.zig()
+    if command is None:
+        raise Absent("the compiler of `build.py --all`")
+    library = folder / WINE_LIBRARY
+    options = ["-target", "x86_64-windows-gnu", "-O2", "-shared", "-o", str(library), "-ladvapi32"]
+    run(*command, "cc", HERE / "wine.c", *options)
 
 
 def first_steps(name: str, install: float, program: Path, home: Path) -> None:
@@ -203,10 +262,9 @@ def check_sums(dist: Path) -> None:
 
 def main() -> None:
     dist = Path(sys.argv[1])
-    node = (SYSTEMS[platform.system()], PROCESSORS[platform.machine()])
-    target = next(it for it in TARGETS if it.node == node)
+    target = next(it for it in TARGETS if it.node == PLATFORM)
     check_sums(dist)
-    for name, install in WAYS.items():
+    for name, install in WAYS.items() if PLATFORM[0] != "win32" else [("archive", from_archive)]:
         with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as home:
             try:
                 began = time.monotonic()
@@ -218,6 +276,12 @@ def main() -> None:
                     first_steps(name, installed, program, Path(home))
             except Absent as tool:
                 print(f"skipped  {name}: {tool} is absent")
+    for other in TARGETS:
+        if other.node != PLATFORM and list(dist.glob(f"{other.stem}.*")):
+            try:
+                print(f"ok       {other.triple}, by {emulate(dist, other)}")
+            except Absent as tool:
+                print(f"skipped  {other.triple}: {tool} is absent")
     try:
         need("ruby")
         run("ruby", "-c", dist / f"{NAME}.rb")

@@ -19,10 +19,10 @@ const PLUGIN: &str = ".claude-plugin/policyd";
 const TOO_NEW: &str = "PostModelSwitch";
 /// The permissions that jobs of the release may have besides reading.
 const WRITING: [[&str; 2]; 5] = [
+    ["attest", "attestations"],
+    ["attest", "id-token"],
     ["github", "contents"],
     ["npm", "id-token"],
-    ["pack", "attestations"],
-    ["pack", "id-token"],
     ["pypi", "id-token"],
 ];
 
@@ -60,6 +60,15 @@ pub(super) fn has_python() -> bool {
         report("skipped  what needs Python: python3 3.11 is absent");
     }
     is_usable
+}
+
+/// What an expression of Python over the modules of `.packaging` prints.
+fn project(expression: &str) -> String {
+    let code = format!(
+        "import sys; sys.path.insert(0, '.packaging'); import formats, hook, io, pathlib, plugins, project, zipfile\n\
+         print({expression})"
+    );
+    text(&python(&["-c", &code]))
 }
 
 fn python(arguments: &[&str]) -> Output {
@@ -115,10 +124,8 @@ fn packages_can_be_installed_and_used() {
         // Debug information is most of a program and would only slow the test.
         drop(Command::new("strip").arg(&copy).output());
     }
-    let compiler = Command::new("rustc").arg("-vV").output().unwrap();
-    let compiler = String::from_utf8(compiler.stdout).unwrap();
-    let host = compiler.lines().find_map(|it| it.strip_prefix("host: ")).unwrap();
-    let pair = format!("{host}={}", programs.display());
+    let own = project("*(it.triple for it in project.TARGETS if it.node == project.PLATFORM)");
+    let pair = format!("{}={}", own.trim(), programs.display());
     let outs = ["one", "two"].map(|it| folder.path().join(it));
     for out in &outs {
         let path = out.to_str().unwrap();
@@ -164,19 +171,16 @@ fn a_release_has_every_target_and_the_version_of_its_tag() {
     if !has_python() {
         return;
     }
-    let listed = "import sys; sys.path.insert(0, '.packaging'); import project; \
-        print(*(it.triple for it in project.TARGETS))";
-    let listed = text(&python(&["-c", listed]));
-    let targets: BTreeSet<&str> = listed.split_whitespace().collect();
     let release = read_yaml(".github/workflows/release.yml");
-    let rows = release["jobs"]["build"]["strategy"]["matrix"]["include"].as_array().unwrap();
-    let built: BTreeSet<&str> = rows.iter().map(|it| it["target"].as_str().unwrap()).collect();
-    assert_eq!(built, targets);
-    let steps = release["jobs"]["pack"]["steps"].as_array().unwrap();
-    let packed = steps.iter().find(|it| it["name"] == "pack").unwrap()["run"].as_str().unwrap();
-    for target in &targets {
-        assert!(packed.contains(&format!("{target}=programs/{target}")), "{target}");
-    }
+    let steps = release["jobs"]["build"]["steps"].as_array().unwrap();
+    let builds = steps.iter().find(|it| it["name"] == "build").unwrap()["run"].as_str().unwrap();
+    assert!(builds.contains(".packaging/build.py --all"), "{builds}");
+    let listed = text(&python(&[".packaging/project.py"]));
+    let listed: BTreeSet<&str> = listed.lines().collect();
+    let checked = fs::read_to_string(root().join(".deny.toml")).unwrap();
+    let quoted = Regex::new(r#"^    "([a-z0-9_-]+)",$"#).unwrap();
+    let checked = checked.lines().filter_map(|it| Some(quoted.captures(it)?.get(1)?.as_str()));
+    assert_eq!(checked.collect::<BTreeSet<_>>(), listed, "targets of .deny.toml");
     let wrong = ["--out", "/nonexistent", "--tag", "v0.0.0", "x=y"];
     let refused = python(&[[".packaging/build.py"].as_slice(), &wrong].concat());
     assert!(!refused.status.success() && text(&refused).contains("v0.0.0"), "{}", text(&refused));
@@ -197,6 +201,40 @@ fn a_release_has_every_target_and_the_version_of_its_tag() {
         "{}",
         text(&refused)
     );
+}
+
+/// The program of a test needs libraries of this machine, so a release refuses it.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_release_refuses_programs_that_cannot_start_elsewhere() {
+    if !has_python() {
+        return;
+    }
+    let check = |program: &Path, platform: &str| {
+        project(&format!(
+            "[formats.check(pathlib.Path({:?}), it) for it in project.TARGETS if it.node {platform}]",
+            program.display()
+        ))
+    };
+    let own = check(Path::new(PROGRAM), "== project.PLATFORM");
+    assert!(own.contains("policyd needs /lib") && own.contains("not on each machine"), "{own}");
+    let other = check(Path::new(PROGRAM), "[0] != 'linux'");
+    assert!(other.contains("policyd needs /lib") || other.contains("is for"), "{other}");
+    let script = check(&root().join(".ci/run"), "== project.PLATFORM");
+    assert!(script.contains("run is not a program"), "{script}");
+}
+
+/// The order of the functions that ran on this processor holds for the other one, whose symbols have other hashes.
+#[test]
+fn hashes_of_symbols_do_not_count_for_the_order_of_functions() {
+    if !has_python() {
+        return;
+    }
+    let one = "_ZN7policyd4main17h0123456789abcdefE";
+    let two = "_ZN7policyd4main17hfedcba9876543210E.llvm.42";
+    let [one, two] = [one, two].map(|it| project(&format!("hook.plain('{it}')")));
+    assert_eq!(one, two);
+    assert_eq!(one.trim(), "_ZN7policyd4main");
 }
 
 #[test]
@@ -269,6 +307,13 @@ fn the_plugin_has_the_hooks_that_install_writes() {
     assert_eq!(manifest["repository"], env!("CARGO_PKG_REPOSITORY"));
     // Without a version, Claude Code updates the plugin at each commit.
     assert!(manifest.get("version").is_none() && plugins[0].get("version").is_none());
+    if has_python() {
+        let packed = project("zipfile.ZipFile(io.BytesIO(*plugins.plugin().values())).namelist()");
+        let source = plugins[0]["source"].as_str().unwrap().trim_start_matches("./");
+        for path in [".claude-plugin/marketplace.json", &format!("{source}/hooks/hooks.json")] {
+            assert!(packed.contains(&format!("claude-code/{path}")), "{packed}");
+        }
+    }
 }
 
 #[test]

@@ -15,9 +15,9 @@ arm64 | aarch64) processor=aarch64 ;;
 *) processor=x86_64 ;;
 esac
 case "$(uname -s)" in
-Linux) target=$processor-unknown-linux-gnu suffix=.tar.gz ;;
+Linux) target=$processor-unknown-linux-musl suffix=.tar.gz ;;
 Darwin) target=$processor-apple-darwin suffix=.tar.gz ;;
-*) target=x86_64-pc-windows-msvc suffix=.zip ;;
+*) target=x86_64-pc-windows-gnu suffix=.zip ;;
 esac
 name="policyd-$version-$target"
 
