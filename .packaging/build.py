@@ -73,12 +73,20 @@ def archive(target: Target, programs: list[File], shared: Documents) -> tuple[st
     return f"{target.stem}.tar.gz", files.tar_gz(contents)
 
 
+def native(targets: Iterable[Target]) -> Target:
+    """The target of this machine, whose programs print the man pages and completions."""
+    found = next((target for target in targets if target.node == PLATFORM), None)
+    if found is None:
+        sys.exit("no programs for this machine\nhelp: add its target: its programs print the man pages")
+    return found
+
+
 def build(folders: dict[Target, Path], made: dict[str, bytes], runtime: dict[str, str], out: Path) -> None:
     """Writes the packages of the programs, and what was made already. `runtime` has the licenses of linked libraries."""
     built = {target: read(target, folder) for target, folder in folders.items()}
     crates = dependencies.Crates(list(built))
-    native = next(target for target in folders if target.node == PLATFORM)
-    program = (folders[native] / native.programs[0]).resolve()
+    own = native(folders)
+    program = (folders[own] / own.programs[0]).resolve()
     shared = Documents(
         [documents.license_file(), dependencies.notices(crates, runtime)],
         documents.man_pages(program),
@@ -147,8 +155,8 @@ def main() -> None:
     missing = [target.triple for target in TARGETS if target not in folders and target not in compiled]
     if missing and not arguments.partial:
         sys.exit(f"no programs for {', '.join(missing)}\nhelp: pass --all, or --partial")
-    if not any(target.node == PLATFORM for target in [*compiled, *folders]):
-        sys.exit("no programs for this machine\nhelp: add its target: its programs print the man pages")
+    if compiled:
+        native([*compiled, *folders])
     programs.require(programs.missing(compiled) | (plugins.missing() if arguments.all else {}))
     folders |= programs.build(compiled, arguments.profile) if compiled else {}
     files.compression = arguments.compression
