@@ -15,7 +15,6 @@ mod allows;
 mod doubt;
 mod evaluator;
 
-use std::cell::LazyCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
@@ -202,18 +201,15 @@ pub fn concerned_guards<'p>(
     call: &Call,
     now: Timestamp,
 ) -> Vec<&'p Guard> {
-    let is_certain = call.is_understood() && !call.beyond;
-    if !is_certain || call.programs.iter().any(|it| it.name.is_empty()) {
-        let effects = call.effects();
-        return applicable_guards(policy, event, now).filter(|it| can_fire(it, effects)).collect();
+    let content = CallContent::of(call);
+    if content.line.is_none() {
+        return applicable_guards(policy, event, now).filter(|it| content.can_match(it)).collect();
     }
     let tool = event.tool_name.as_deref().unwrap_or_default();
     let names = call.programs.iter().map(|it| it.name.as_str());
-    let found = policy.guards.of_programs(event.kind, names, call.effects());
+    let found = policy.guards.of_programs(event.kind, names, content.effects);
     let level = approval_level(policy, event);
-    let line = LazyCell::new(|| call.command.to_ascii_lowercase());
-    let applies =
-        |it: &&Guard| it.level <= level && looks_at_call(it) && fits_line(it, || line.as_str());
+    let applies = |it: &&Guard| it.level <= level && looks_at_call(it) && content.can_match(it);
     found.filter(applies).filter(|it| fits_tool(it, tool) && in_force(it, now)).collect()
 }
 
@@ -251,19 +247,37 @@ fn fits_tool(guard: &Guard, tool: &str) -> bool {
     guard.tools.is_empty() || guard.tools.iter().any(|glob| word_matches(glob, tool))
 }
 
-/// Returns whether a call with these effects has one that a guard without programs needs.
-#[must_use]
-pub fn can_fire(guard: &Guard, effects: CallEffects) -> bool {
-    guard.of_programs || guard.effects.is_none_or(|it| it.has_some(effects))
+/// What a call has of what guards need.
+#[derive(Debug)]
+pub struct CallContent {
+    effects: CallEffects,
+    /// The command line in lower case. `None` if a part of it is unknown.
+    line: Option<String>,
 }
 
-/// Returns whether a command line in lower case can have a text that a guard needs. Letters beyond ASCII have other
-/// forms in lower case, so a line with one can.
-fn fits_line<'l>(guard: &Guard, line: impl FnOnce() -> &'l str) -> bool {
-    let texts = guard.line_texts.as_slice();
-    let has_one =
-        |line: &str| !line.is_ascii() || texts.iter().any(|it| line.contains(it.as_str()));
-    texts.is_empty() || has_one(line())
+impl CallContent {
+    /// Looks at a call.
+    #[must_use]
+    pub fn of(call: &Call) -> Self {
+        let is_certain = call.is_understood()
+            && !call.beyond
+            && call.programs.iter().all(|it| !it.name.is_empty());
+        let line = is_certain.then(|| call.command.to_ascii_lowercase());
+        Self { effects: call.effects(), line }
+    }
+
+    /// Returns whether the call has an effect that a guard without programs needs, and a text that a guard needs in the
+    /// line. Another guard does not fire.
+    #[must_use]
+    pub fn can_match(&self, guard: &Guard) -> bool {
+        let has_effect =
+            guard.of_programs || guard.effects.is_none_or(|it| it.has_some(self.effects));
+        let texts = guard.line_texts.as_slice();
+        // The lower case of letters beyond ASCII can differ.
+        let has_text =
+            |line: &String| !line.is_ascii() || texts.iter().any(|it| line.contains(it.as_str()));
+        has_effect && (texts.is_empty() || self.line.as_ref().is_none_or(has_text))
+    }
 }
 
 /// Returns whether a guard has not expired.

@@ -9,7 +9,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use policyd_evaluation::combine::Decision;
-use policyd_evaluation::guards::{self, GuardsOutcome};
+use policyd_evaluation::guards::{self, CallContent, GuardsOutcome};
 use policyd_evaluation::situation::{EventContext, Matchers, exclude_scratch, is_scratch};
 use policyd_evaluation::{self as evaluation, Detail, EvaluationContext, StopOutcome};
 use policyd_fact_table::Evaluator;
@@ -212,10 +212,9 @@ impl<'p> Judge<'p> {
         let meant = self.meant.entry((kind, tool.clone()));
         let meant = meant.or_insert_with(|| guards::guards_for(policy, kind, tool).collect());
         let meant = meant.iter().copied();
-        let effects = seen.call.effects();
-        let concerned: Vec<&Guard> = meant
-            .filter(|it| guards::in_force(it, call.now) && guards::can_fire(it, effects))
-            .collect();
+        let content = CallContent::of(&seen.call);
+        let concerned: Vec<&Guard> =
+            meant.filter(|it| guards::in_force(it, call.now) && content.can_match(it)).collect();
         let values = &self.words.lens.lens().value_options;
         let told = |it: &&Guard| {
             it.sources.has_some(FactSources::TRANSCRIPT)

@@ -81,10 +81,15 @@ fn state_that_git_tracks_is_not_used() {
     assert!(machine.stop().blocks());
     assert!(!machine.file(".policyd/sessions").exists(), "the state is kept elsewhere");
     let names = fs::read_dir(machine.path("state/policyd")).unwrap();
-    let lists = ["projects", "session-projects", "blocks", "choices.json", ".choices.lock"];
+    let lists =
+        ["projects", "session-projects", "blocks", "log-heads", "choices.json", ".choices.lock"];
     let names = names.map(|it| it.unwrap().file_name());
     let names = names.filter(|name| lists.iter().all(|it| name != it));
-    assert_eq!(names.count(), 1, "beside the lists of projects and the copies of block limiters");
+    assert_eq!(
+        names.count(),
+        1,
+        "beside the lists of projects, the copies of block limiters, and the heads of logs"
+    );
     git(&machine.project, &["rm", "-rq", "--cached", ".policyd/signals"]);
     assert!(machine.work().stop().blocks());
     assert!(machine.file(".policyd/sessions").exists(), "policies alone may be tracked");
