@@ -4,53 +4,60 @@
 use std::future::Future;
 use std::time::Duration;
 
-use rustls::pki_types::CertificateDer;
-use rustls::pki_types::pem::PemObject;
-use tokio::runtime::{Builder, Runtime};
-use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
-use tokio_postgres::config::{Host, SslMode};
-use tokio_postgres::error::{DbError, SqlState};
-use tokio_postgres::types::Type;
-use tokio_postgres::{AsyncMessage, Client, Config, Error, Row};
-use tokio_postgres_rustls::MakeRustlsConnect;
+use futures_util::future::join3;
+use tokio::runtime::Runtime;
+use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::time::{Instant, timeout, timeout_at};
+use tokio_postgres::types::{ToSql, Type};
+use tokio_postgres::{Client, Error, Row};
 
-use self::statements::{FUNCTIONS, FUNCTIONS_SCHEMA, Statements, TABLES};
+pub(crate) use self::connection::connect;
+use self::errors::{commit_error, server_error};
+use self::statements::{FUNCTIONS_SCHEMA, Statements, statements};
 use policyd_base::limits::{SHARED_PAGE_BYTES, SHARED_PAGE_ROWS};
 use policyd_world::server::{
     ChangeResult, ChangedDocument, DocumentChange, DocumentServer, DocumentStep, LogEntry,
-    NewContent, ServerAddress, ServerChanges, ServerError, ServerStatus,
+    NewContent, ServerChanges, ServerError, ServerState, ServerStatus,
 };
 use policyd_yaml::time::Timestamp;
 
+mod connection;
+mod errors;
 mod statements;
 
 /// Migrations, oldest first: each with the oldest schema version that a client must know to work with it.
-const MIGRATIONS: [(i32, &str); 4] = [
+const MIGRATIONS: [(i32, &str); 5] = [
     (1, include_str!("postgres/1.sql")),
     (1, include_str!("postgres/2.sql")),
     (1, include_str!("postgres/3.sql")),
     // Earlier clients read and change tables, which accounts must not do from here on.
     (FUNCTIONS_SCHEMA, include_str!("postgres/4.sql")),
+    (FUNCTIONS_SCHEMA, include_str!("postgres/5.sql")),
 ];
 /// Version of the schema that this program knows.
-const OWN_SCHEMA: i32 = 4;
+const OWN_SCHEMA: i32 = 5;
 /// Oldest schema that this program works with.
 const SCHEMA_MIN: i32 = 1;
-/// Function of PostgreSQL that reports an error which SQL code raised.
-const RAISED: &str = "exec_stmt_raise";
 /// Key of the lock that serializes migrations.
 const MIGRATION_LOCK: i64 = 7_020_639_213;
 /// Begins a transaction with its limits: a process that dies or stops within it holds its lock for at most that
 /// long. They belong to the transaction, because a pooler can give the connection to another client after it.
 const BEGIN: &str = "BEGIN; SET LOCAL lock_timeout = '2s'; SET LOCAL statement_timeout = '10s'; \
     SET LOCAL idle_in_transaction_session_timeout = '5s'; SET LOCAL search_path = pg_catalog;";
+
+/// Parameters of a statement, with their types.
+type Parameters<'p> = [(&'p (dyn ToSql + Sync), Type)];
+
 /// A connection to PostgreSQL.
-pub(super) struct PostgresServer {
-    runtime: Runtime,
+struct PostgresServer {
+    /// `None` only while it is dropped.
+    runtime: Option<Runtime>,
     client: Client,
     announcements: UnboundedReceiver<()>,
     group: String,
     limit: Duration,
+    /// End of the time limit.
+    end: Instant,
     encrypted: bool,
     listens: bool,
     /// Version of the schema, after it was read. Another process can migrate the schema.
@@ -65,141 +72,13 @@ struct BegunChange {
     now: Timestamp,
 }
 
-/// Connects within a time limit.
-pub(crate) fn connect(
-    address: &ServerAddress,
-    limit: Duration,
-) -> Result<Box<dyn DocumentServer>, ServerError> {
-    let config = config(address)?;
-    let encrypted = config.get_ssl_mode() != SslMode::Disable;
-    let tls = MakeRustlsConnect::new(tls(address, encrypted)?);
-    let runtime = Builder::new_current_thread()
-        .enable_io()
-        .enable_time()
-        .build()
-        .map_err(|error| ServerError::Unreachable(error.to_string()))?;
-    let announced = address.group.clone();
-    let connecting = async {
-        let (client, mut connection) = config.connect(tls).await?;
-        let (announce, announcements) = unbounded_channel();
-        // The task ends with the runtime, or if the connection is lost: the client reports that.
-        tokio::spawn(async move {
-            while let Some(Ok(message)) =
-                std::future::poll_fn(|context| connection.poll_message(context)).await
-            {
-                if let AsyncMessage::Notification(it) = message
-                    && it.payload() == announced
-                {
-                    // Without a receiver, the process does not wait for changes.
-                    let _no_receiver = announce.send(());
-                }
-            }
-        });
-        Ok((client, announcements))
-    };
-    let connected = runtime.block_on(within(limit, connecting));
-    let (client, announcements) = match connected {
-        Ok(connected) => connected,
-        Err(error) => {
-            // A name server that does not answer keeps a thread of the runtime waiting.
+impl Drop for PostgresServer {
+    fn drop(&mut self) {
+        // A name server that does not answer keeps a thread of the runtime waiting.
+        if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background();
-            return Err(not_connected(error));
         }
-    };
-    let group = address.group.clone();
-    let (listens, schema) = (false, None);
-    Ok(Box::new(PostgresServer {
-        runtime,
-        client,
-        announcements,
-        group,
-        limit,
-        encrypted,
-        listens,
-        schema,
-    }))
-}
-
-/// Parses the URL. A connection to another machine is encrypted unless the URL says `sslmode=disable`; one to
-/// this machine is only encrypted if the URL says so. Certificates are always verified.
-fn config(address: &ServerAddress) -> Result<Config, ServerError> {
-    let mut config: Config =
-        address.url.parse().map_err(|error: Error| ServerError::Address(cause(&error)))?;
-    if let Some(password) = &address.password {
-        config.password(password);
     }
-    config.application_name("policyd");
-    let is_local = |host: &Host| match host {
-        Host::Tcp(name) => {
-            name == "localhost" || name.parse().is_ok_and(|it: std::net::IpAddr| it.is_loopback())
-        }
-        #[cfg(unix)]
-        Host::Unix(_) => true,
-    };
-    if !address.url.contains("sslmode=") {
-        let local = config.get_hosts().iter().all(is_local);
-        config.ssl_mode(if local { SslMode::Disable } else { SslMode::Require });
-    } else if config.get_ssl_mode() == SslMode::Prefer {
-        config.ssl_mode(SslMode::Require);
-    }
-    Ok(config)
-}
-
-/// Builds the settings of TLS. Without encryption, no certificates are read.
-fn tls(address: &ServerAddress, encrypted: bool) -> Result<rustls::ClientConfig, ServerError> {
-    let mut roots = rustls::RootCertStore::empty();
-    match &address.authorities {
-        Some(pem) => {
-            for certificate in CertificateDer::pem_slice_iter(pem) {
-                let added =
-                    certificate.map_err(|error| ServerError::Address(error.to_string())).and_then(
-                        |it| roots.add(it).map_err(|it| ServerError::Address(it.to_string())),
-                    );
-                added?;
-            }
-        }
-        None if encrypted => {
-            let found = rustls_native_certs::load_native_certs();
-            roots.add_parsable_certificates(found.certs);
-        }
-        None => {}
-    }
-    let provider = std::sync::Arc::new(rustls::crypto::ring::default_provider());
-    let builder = rustls::ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .map_err(|error| ServerError::Address(error.to_string()))?;
-    Ok(builder.with_root_certificates(roots).with_no_client_auth())
-}
-
-/// Awaits the answer of the server within a time limit.
-async fn within<T>(
-    limit: Duration,
-    answer: impl Future<Output = Result<T, Error>>,
-) -> Result<T, ServerError> {
-    match tokio::time::timeout(limit, answer).await {
-        Ok(Ok(value)) => Ok(value),
-        Ok(Err(error)) => Err(server_error(&error)),
-        Err(_) => Err(ServerError::TimedOut(limit)),
-    }
-}
-
-/// Without a connection, nothing was changed.
-fn not_connected(error: ServerError) -> ServerError {
-    if let ServerError::TimedOut(limit) = error {
-        return ServerError::Unreachable(format!("no connection within {} ms", limit.as_millis()));
-    }
-    if let ServerError::Lost(why) = error { ServerError::Unreachable(why) } else { error }
-}
-
-/// The message of an error with its causes.
-fn cause(error: &Error) -> String {
-    let mut text = error.to_string();
-    let mut next = std::error::Error::source(error);
-    while let Some(source) = next {
-        text = format!("{text}: {source}");
-        next = source.source();
-    }
-    text
 }
 
 /// The group is unknown, as far as this account can see.
@@ -208,36 +87,6 @@ fn no_group(group: &str) -> ServerError {
         "the group `{group}` does not exist, or this account must not use it; \
          `policyd store init` creates it"
     ))
-}
-
-fn server_error(error: &Error) -> ServerError {
-    error.as_db_error().map_or_else(|| ServerError::Lost(cause(error)), database_error)
-}
-
-/// Classifies an error that the server reported.
-fn database_error(error: &DbError) -> ServerError {
-    let (code, text) = (error.code(), error.message().to_owned());
-    let class = code.code().get(..2).unwrap_or_default();
-    let missing = [SqlState::UNDEFINED_TABLE, SqlState::INVALID_SCHEMA_NAME];
-    let read_only = [SqlState::READ_ONLY_SQL_TRANSACTION, SqlState::DISK_FULL];
-    if missing.contains(code) {
-        ServerError::NoSchema
-    } else if *code == SqlState::INSUFFICIENT_PRIVILEGE {
-        // A check of a document raises it; a missing grant does not.
-        match error.routine() {
-            Some(RAISED) => ServerError::NotPermitted(text),
-            _ => ServerError::NoAccess(text),
-        }
-    } else if read_only.contains(code) || class == "53" {
-        ServerError::ReadOnly(text)
-    } else if class == "28" || class == "3D" {
-        ServerError::SignIn(text)
-    } else if matches!(class, "08" | "57" | "40" | "55" | "58" | "25") {
-        // Shutdown, lock timeouts, serialization failures, and ended transactions.
-        ServerError::Lost(text)
-    } else {
-        ServerError::Rejected(text)
-    }
 }
 
 impl PostgresServer {
@@ -263,13 +112,49 @@ impl PostgresServer {
         &self,
         work: impl AsyncFnOnce(&Client) -> Result<T, Error>,
     ) -> Result<T, ServerError> {
-        self.runtime.block_on(within(self.limit, work(&self.client)))
+        // The timer needs the runtime, so it begins within it.
+        let done = self.block_on(async { timeout_at(self.end, work(&self.client)).await })?;
+        let done = done.map_err(|_| ServerError::TimedOut(self.limit))?;
+        done.map_err(|error| server_error(&error))
+    }
+
+    fn block_on<T>(&self, work: impl Future<Output = T>) -> Result<T, ServerError> {
+        let runtime = self.runtime.as_ref();
+        let runtime = runtime.ok_or_else(|| ServerError::Lost("closed".to_owned()))?;
+        Ok(runtime.block_on(work))
+    }
+
+    /// Runs a query in a transaction of its own, in one round trip.
+    fn read(&self, query: &str, parameters: &Parameters<'_>) -> Result<Vec<Row>, ServerError> {
+        self.run(async |client| {
+            let work = client.query_typed(query, parameters);
+            let (begin, end) = (client.batch_execute(BEGIN), client.batch_execute("COMMIT"));
+            let (begun, rows, ended) = join3(begin, work, end).await;
+            begun?;
+            let rows = rows?;
+            ended.map(|()| rows)
+        })
+    }
+
+    /// Commits in a round trip of its own: only if its answer does not come, it is unknown whether the change was made.
+    fn commit(&self) -> Result<(), ServerError> {
+        if Instant::now() >= self.end {
+            return Err(ServerError::TimedOut(self.limit));
+        }
+        let commit = async { timeout_at(self.end, self.client.batch_execute("COMMIT")).await };
+        match self.block_on(commit)? {
+            Ok(done) => done.map_err(|error| commit_error(&error)),
+            Err(_) => {
+                let waited = self.limit.as_millis();
+                Err(ServerError::CommitUnknown(format!("none within {waited} ms")))
+            }
+        }
     }
 
     /// Ends the transaction after an error.
     fn roll_back(&self, error: &ServerError) {
         // A server that did not answer in time is not waited for again. It rolls back by itself.
-        if !matches!(error, ServerError::TimedOut(_)) {
+        if !matches!(error, ServerError::TimedOut(_) | ServerError::CommitUnknown(_)) {
             self.end_unchanged();
         }
     }
@@ -296,21 +181,24 @@ impl PostgresServer {
         let content = step(begun.known.as_deref(), begun.now);
         let (group, document) = (&self.group, change.document);
         let (kind, name) = (document.kind, document.name);
+        let text = match &content {
+            NewContent::Unchanged => {
+                self.commit()?;
+                return Ok(ChangeResult::Committed);
+            }
+            NewContent::Text(text) => Some(text.as_str()),
+            NewContent::Removed => None,
+        };
         self.run(async |client| {
-            let text = match &content {
-                NewContent::Unchanged => return client.batch_execute("COMMIT").await,
-                NewContent::Text(text) => Some(text.as_str()),
-                NewContent::Removed => None,
-            };
             let parameters = [
                 (group as _, Type::TEXT),
                 (&kind as _, Type::TEXT),
                 (&name as _, Type::TEXT),
                 (&text as _, Type::TEXT),
             ];
-            client.query_typed(statements.save, &parameters).await?;
-            client.batch_execute("COMMIT").await
+            client.query_typed(statements.save, &parameters).await.map(drop)
         })?;
+        self.commit()?;
         Ok(ChangeResult::Committed)
     }
 
@@ -341,24 +229,33 @@ impl PostgresServer {
         Ok(BegunChange { has_group: flag(0), is_applied: flag(1), known, now: time(row, 3) })
     }
 
-    fn read_changes(&mut self, since: i64) -> Result<ServerChanges, ServerError> {
+    /// Reads where the group is, and the mark of a version.
+    fn read_state(&mut self, version: i64) -> Result<ServerState, ServerError> {
         let statements = self.statements()?;
-        let schema = self.schema.unwrap_or_default();
-        let group = &self.group;
-        let (rows, state) = self.transact(async |client| {
-            // The version is read first: a document that changes in between is listed again next time.
-            let state = client.query_typed(statements.group, &[(group, Type::TEXT)]).await?;
-            let parameters = [
-                (group as _, Type::TEXT),
-                (&since as _, Type::INT8),
-                (&SHARED_PAGE_ROWS as _, Type::INT4),
-                (&SHARED_PAGE_BYTES as _, Type::INT4),
-            ];
-            Ok((client.query_typed(statements.changes, &parameters).await?, state))
-        })?;
-        let state = state.first();
-        let version = state.and_then(|it| it.try_get::<_, i64>(0).ok());
-        let version = version.ok_or_else(|| no_group(group))?;
+        let parameters = [(&self.group as _, Type::TEXT), (&version as _, Type::INT8)];
+        let rows = self.read(statements.state, &parameters)?;
+        let row = rows.first();
+        let found = row.and_then(|it| it.try_get::<_, i64>(0).ok());
+        Ok(ServerState {
+            schema: self.schema.unwrap_or_default(),
+            version: found.ok_or_else(|| no_group(&self.group))?,
+            epoch: row.and_then(|it| it.try_get(2).ok()).unwrap_or_default(),
+            mark: row.and_then(|it| it.try_get(3).ok()).flatten(),
+            now: time(row, 1),
+        })
+    }
+
+    fn read_changes(&mut self, since: i64) -> Result<ServerChanges, ServerError> {
+        // The version is read first: the documents are never older than it.
+        let state = self.read_state(since)?;
+        let statements = self.statements()?;
+        let parameters = [
+            (&self.group as _, Type::TEXT),
+            (&since as _, Type::INT8),
+            (&SHARED_PAGE_ROWS as _, Type::INT4),
+            (&SHARED_PAGE_BYTES as _, Type::INT4),
+        ];
+        let rows = self.read(statements.changes, &parameters)?;
         let document = |row: &Row| -> Result<ChangedDocument, Error> {
             Ok(ChangedDocument {
                 kind: row.try_get(0)?,
@@ -370,10 +267,14 @@ impl PostgresServer {
         };
         let documents: Result<Vec<_>, Error> = rows.iter().map(document).collect();
         let documents = documents.map_err(|error| server_error(&error))?;
-        let last = documents.last().map_or(version, |it| it.version);
-        let has_more = last < version;
-        let version = version.min(last);
-        Ok(ServerChanges { documents, version, has_more, schema, now: time(state, 1) })
+        let last = rows.last().and_then(|it| it.try_get(5).ok()).flatten();
+        let (version, mark) = match documents.last() {
+            Some(it) => (it.version, last),
+            None => (state.version, state.mark.filter(|_| state.version == since)),
+        };
+        let has_more = version < state.version;
+        let (schema, now) = (state.schema, state.now);
+        Ok(ServerChanges { documents, version, mark, has_more, schema, now })
     }
 
     /// Returns the statements for the schema of the server.
@@ -382,7 +283,7 @@ impl PostgresServer {
             Some(known) => known,
             None => self.check_schema()?,
         };
-        Ok(if schema >= FUNCTIONS_SCHEMA { &FUNCTIONS } else { &TABLES })
+        Ok(statements(schema))
     }
 
     /// Checks that this program and the schema understand each other. Returns the version of the schema.
@@ -402,7 +303,7 @@ impl PostgresServer {
     /// Returns the version of the schema, and the oldest version that a client must know.
     fn read_schema(&self) -> Result<Option<(i32, i32)>, ServerError> {
         let query = "SELECT max(version), max(client_min) FROM policyd.migration";
-        match self.transact(async |client| client.query_typed(query, &[]).await) {
+        match self.read(query, &[]) {
             Ok(rows) => {
                 let number = |at: usize| rows.first()?.try_get::<_, i32>(at).ok();
                 Ok(number(0).zip(number(1)))
@@ -421,6 +322,15 @@ fn time(row: Option<&Row>, at: usize) -> Timestamp {
 impl DocumentServer for PostgresServer {
     fn limit(&mut self, limit: Duration) {
         self.limit = limit;
+        self.end = connection::end_of(limit);
+    }
+
+    fn state(&mut self, version: i64) -> Result<ServerState, ServerError> {
+        let state = self.read_state(version);
+        if state.is_err() {
+            self.schema = None;
+        }
+        state
     }
 
     fn change(
@@ -452,8 +362,9 @@ impl DocumentServer for PostgresServer {
             Err(error) => return Err(error),
         };
         let query = "SELECT current_setting('server_version'), session_user::text, \
-            (extract(epoch FROM clock_timestamp()) * 1000)::int8";
-        let rows = self.transact(async |client| client.query_typed(query, &[]).await)?;
+            (extract(epoch FROM clock_timestamp()) * 1000)::int8, \
+            current_setting('transaction_read_only') = 'on'";
+        let rows = self.read(query, &[])?;
         let row = rows.first();
         let text =
             |at: usize| row.and_then(|it| it.try_get::<_, String>(at).ok()).unwrap_or_default();
@@ -463,19 +374,19 @@ impl DocumentServer for PostgresServer {
             role: text(1),
             encrypted: self.encrypted,
             now: time(row, 2),
+            read_only: row.and_then(|it| it.try_get(3).ok()).unwrap_or_default(),
             ..ServerStatus::default()
         };
         if schema.is_some() {
             let statements = self.statements()?;
-            let group = &self.group;
-            let (counts, rows) = self.transact(async |client| {
-                let group = [(group as _, Type::TEXT)];
-                let counts = client.query_typed(statements.count, &group).await?;
-                Ok((counts, client.query_typed(statements.group, &group).await?))
-            })?;
+            let counts = self.read(statements.count, &[(&self.group as _, Type::TEXT)])?;
             let count = |row: &Row| Some((row.try_get(0).ok()?, row.try_get(1).ok()?));
             status.documents = counts.iter().filter_map(count).collect();
-            status.version = rows.first().and_then(|it| it.try_get(0).ok());
+            status.version = match self.read_state(0) {
+                Ok(state) => Some(state.version),
+                Err(ServerError::NoAccess(_)) => None,
+                Err(error) => return Err(error),
+            };
         }
         Ok(status)
     }
@@ -532,20 +443,41 @@ impl DocumentServer for PostgresServer {
 
     fn wait(&mut self, wait_max: Duration) -> Result<bool, ServerError> {
         if !self.listens {
+            self.limit(wait_max);
             self.run(async |client| client.batch_execute("LISTEN policyd").await)?;
             self.listens = true;
         }
         if self.client.is_closed() {
             return Err(ServerError::Lost("the server closed the connection".to_owned()));
         }
+        let runtime = self.runtime.as_ref();
+        let runtime = runtime.ok_or_else(|| ServerError::Lost("closed".to_owned()))?;
         let announcements = &mut self.announcements;
-        let waited = self
-            .runtime
-            .block_on(async { tokio::time::timeout(wait_max, announcements.recv()).await });
-        match waited {
+        match runtime.block_on(async { timeout(wait_max, announcements.recv()).await }) {
             Ok(Some(())) => Ok(true),
             Ok(None) => Err(ServerError::Lost("the server closed the connection".to_owned())),
             Err(_) => Ok(false),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use policyd_yaml::checksum::fingerprint;
+
+    /// A database keeps what an earlier migration made: a change of the schema is a further migration.
+    #[test]
+    fn published_migrations_do_not_change() {
+        let known = [
+            0x2a0d_6173_683c_bcbd,
+            0x76bf_9a32_a2aa_24df,
+            0x5ff2_0cfe_6ba2_9a71,
+            0xf412_0cbc_9a7c_722c,
+            0x37a6_dc23_ea38_d584,
+        ];
+        assert_eq!(MIGRATIONS.map(|(_, text)| fingerprint(&[text])), known);
+        assert_eq!(usize::try_from(OWN_SCHEMA), Ok(MIGRATIONS.len()));
+        assert!(MIGRATIONS.is_sorted_by_key(|(client_min, _)| *client_min));
     }
 }

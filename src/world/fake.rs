@@ -17,7 +17,7 @@ use std::time::Duration;
 use self::disk::Disk;
 pub use self::disk::{Content, Survival};
 pub use self::program::Play;
-pub use self::server::{FakeServer, ServerFault};
+pub use self::server::{FakeServer, ServerBackup, ServerFault};
 use super::{
     Ancestor, AncestryGap, CommandOutput, Confirmation, ExternalCommand, HttpResponse, PathEntry,
     WorldError,

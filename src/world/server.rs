@@ -69,6 +69,21 @@ pub struct ChangedDocument {
     pub is_large: bool,
 }
 
+/// Where a group is, and whether its history is the one that a client saw.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ServerState {
+    /// Version of the schema.
+    pub schema: i32,
+    /// Version of the group.
+    pub version: i64,
+    /// Identifies the history of the server: another one after a failover or a restore. Empty: the schema has none.
+    pub epoch: String,
+    /// Mark of the change that made the version that was asked about. `None`: unknown.
+    pub mark: Option<String>,
+    /// Time of the server.
+    pub now: Timestamp,
+}
+
 /// Changes since a version: as many as fit into one answer.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ServerChanges {
@@ -76,6 +91,8 @@ pub struct ServerChanges {
     pub documents: Vec<ChangedDocument>,
     /// Version up to which the list is complete.
     pub version: i64,
+    /// Mark of the change that made this version. `None`: unknown.
+    pub mark: Option<String>,
     /// Whether more changes follow after that version.
     pub has_more: bool,
     /// Version of the schema.
@@ -108,6 +125,8 @@ pub struct ServerStatus {
     pub documents: Vec<(String, i64)>,
     /// Version of the group. `None` if the group does not exist, or if the account must not use it.
     pub version: Option<i64>,
+    /// Whether it accepts no writes: a standby, or a read-only database.
+    pub read_only: bool,
     /// Time of the server.
     pub now: Timestamp,
 }
@@ -121,12 +140,18 @@ pub enum ServerError {
     /// No connection. Nothing was changed.
     #[error("not reachable: {0}")]
     Unreachable(String),
-    /// The server did not answer in time. It is unknown whether the change was committed.
+    /// The server did not answer in time, and nothing was committed.
     #[error("no answer within {} ms", .0.as_millis())]
     TimedOut(Duration),
-    /// The connection was lost. It is unknown whether the change was committed.
+    /// The connection was lost, and nothing was committed.
     #[error("connection lost: {0}")]
     Lost(String),
+    /// The server ended the transaction without a change: a lock timeout, a conflict, or its shutdown.
+    #[error("the server changed nothing: {0}")]
+    RolledBack(String),
+    /// The server was told to commit, and its answer did not come. It is unknown whether the change was committed.
+    #[error("no answer to the commit: {0}")]
+    CommitUnknown(String),
     /// User name, password, or certificate.
     #[error("sign-in failed: {0}")]
     SignIn(String),
@@ -148,6 +173,9 @@ pub enum ServerError {
     /// The server accepts no writes now: a standby, a full disk, or a read-only database.
     #[error("the server accepts no writes: {0}")]
     ReadOnly(String),
+    /// The server has no connection or memory left.
+    #[error("the server is overloaded: {0}")]
+    Overloaded(String),
     /// The server rejects this operation, and would reject it again.
     #[error("rejected: {0}")]
     Rejected(String),
@@ -160,20 +188,7 @@ impl ServerError {
     /// Returns whether the server may have committed the change.
     #[must_use]
     pub const fn is_commit_unknown(&self) -> bool {
-        match self {
-            Self::TimedOut(_) | Self::Lost(_) => true,
-            Self::Address(_)
-            | Self::Unreachable(_)
-            | Self::SignIn(_)
-            | Self::NoSchema
-            | Self::SchemaTooNew { .. }
-            | Self::SchemaTooOld { .. }
-            | Self::NotPermitted(_)
-            | Self::NoAccess(_)
-            | Self::ReadOnly(_)
-            | Self::Rejected(_)
-            | Self::DryRun => false,
-        }
+        matches!(self, Self::CommitUnknown(_))
     }
 
     /// Returns whether the same operation can succeed later.
@@ -183,12 +198,15 @@ impl ServerError {
             Self::Unreachable(_)
             | Self::TimedOut(_)
             | Self::Lost(_)
+            | Self::RolledBack(_)
+            | Self::CommitUnknown(_)
             | Self::SignIn(_)
             | Self::NoSchema
             | Self::SchemaTooNew { .. }
             | Self::SchemaTooOld { .. }
             | Self::NoAccess(_)
             | Self::ReadOnly(_)
+            | Self::Overloaded(_)
             | Self::Address(_)
             | Self::DryRun => true,
             Self::NotPermitted(_) | Self::Rejected(_) => false,
@@ -199,14 +217,19 @@ impl ServerError {
 /// Returns the new content of a document from its text and the time of the server.
 pub type DocumentStep<'s> = dyn FnMut(Option<&str>, Timestamp) -> NewContent + 's;
 
-/// A connection to a server. Each call ends within the time limit of the connection.
+/// A connection to a server. All calls together end within the time limit of the connection, which begins with it.
 pub trait DocumentServer {
-    /// Sets the time limit of each further call.
+    /// Begins a new time limit for the further calls together.
     fn limit(&mut self, limit: Duration);
+    /// Returns where the group is, and the mark of a version.
+    ///
+    /// # Errors
+    /// Any [`ServerError`]; [`ServerError::SchemaTooNew`] if this program must neither read nor write.
+    fn state(&mut self, version: i64) -> Result<ServerState, ServerError>;
     /// Changes one document in one transaction. `step` is not called if the operation was applied before.
     ///
     /// # Errors
-    /// Any [`ServerError`]. After [`ServerError::TimedOut`] and [`ServerError::Lost`], the change may be committed.
+    /// Any [`ServerError`]. After [`ServerError::CommitUnknown`] alone, the change may be committed.
     fn change(
         &mut self,
         change: DocumentChange<'_>,

@@ -9,7 +9,7 @@ use super::{FakeWorld, open};
 use crate::World as _;
 use crate::server::{
     ChangeResult, ChangedDocument, DocumentChange, DocumentServer, DocumentStep, LogEntry,
-    NewContent, ServerAddress, ServerChanges, ServerError, ServerStatus,
+    NewContent, ServerAddress, ServerChanges, ServerError, ServerState, ServerStatus,
 };
 use policyd_yaml::time::Timestamp;
 
@@ -24,13 +24,23 @@ pub enum ServerFault {
     ReadOnly,
     /// The next change is committed, but its answer is lost.
     AnswerLost,
-    /// The connection is lost before the next change is committed.
+    /// The connection is lost before the client commits the next change.
     ChangeLost,
+    /// The connection is lost after the client commits the next change, and before the server does.
+    CommitLost,
+    /// The server ends the transaction of each change, as after a lock timeout.
+    RolledBack,
 }
 
-#[derive(Debug, Default)]
+/// What the server has at one moment. A restore brings it back.
+#[derive(Debug, Clone, Default)]
+pub struct ServerBackup(BTreeMap<String, DocumentGroup>);
+
+#[derive(Debug, Clone, Default)]
 struct DocumentGroup {
     version: i64,
+    /// Operations by the version that they made.
+    history: BTreeMap<i64, String>,
     documents: BTreeMap<(String, String), (i64, Option<String>)>,
     applied: BTreeSet<String>,
     decisions: BTreeMap<String, String>,
@@ -42,6 +52,7 @@ struct SimulatedServer {
     fault: Option<ServerFault>,
     connections: u32,
     ahead: Duration,
+    epoch: u32,
 }
 
 /// A simulated server. Clones are the same server.
@@ -57,6 +68,19 @@ impl FakeServer {
     /// Sets how far the clock of the server is ahead of the clocks of the machines.
     pub fn set_ahead(&self, ahead: Duration) {
         open(&self.0).ahead = ahead;
+    }
+
+    /// Returns what the server has now.
+    #[must_use]
+    pub fn backup(&self) -> ServerBackup {
+        ServerBackup(open(&self.0).groups.clone())
+    }
+
+    /// Brings back what the server had: later changes are lost. `is_noticed`: the server has another epoch.
+    pub fn restore(&self, backup: &ServerBackup, is_noticed: bool) {
+        let server = &mut *open(&self.0);
+        server.groups = backup.0.clone();
+        server.epoch = server.epoch.saturating_add(u32::from(is_noticed));
     }
 
     /// Returns the number of accepted connections.
@@ -96,19 +120,19 @@ impl FakeWorld {
                 self.advance(limit);
                 return Err(ServerError::Unreachable("no connection in time".to_owned()));
             }
-            Some(ServerFault::ReadOnly | ServerFault::AnswerLost | ServerFault::ChangeLost)
-            | None => {}
+            Some(_) | None => {}
         }
         let mut state = open(&server.0);
         state.connections = state.connections.saturating_add(1);
         drop(state);
         let group = address.group.clone();
-        Ok(Box::new(FakeConnection { world: self.clone(), server, group, limit }))
+        let end = self.elapsed().saturating_add(limit);
+        Ok(Box::new(FakeConnection { world: self.clone(), server, group, limit, end }))
     }
 }
 
 /// Version of the schema that is simulated.
-const SCHEMA: i32 = 4;
+const SCHEMA: i32 = 5;
 /// Documents in one answer.
 const PAGE: usize = 20;
 
@@ -117,6 +141,8 @@ struct FakeConnection {
     server: FakeServer,
     group: String,
     limit: Duration,
+    /// End of the time limit.
+    end: Duration,
 }
 
 impl FakeConnection {
@@ -130,11 +156,10 @@ impl FakeConnection {
         match fault {
             Some(ServerFault::Down) => Err(ServerError::Lost("connection reset".to_owned())),
             Some(ServerFault::Silent) => {
-                self.world.advance(self.limit);
+                self.world.advance(self.end.saturating_sub(self.world.elapsed()));
                 Err(ServerError::TimedOut(self.limit))
             }
-            Some(ServerFault::ReadOnly | ServerFault::AnswerLost | ServerFault::ChangeLost)
-            | None => Ok(()),
+            Some(_) | None => Ok(()),
         }
     }
 
@@ -147,6 +172,7 @@ impl FakeConnection {
 impl DocumentServer for FakeConnection {
     fn limit(&mut self, limit: Duration) {
         self.limit = limit;
+        self.end = self.world.elapsed().saturating_add(limit);
     }
 
     fn change(
@@ -156,38 +182,58 @@ impl DocumentServer for FakeConnection {
     ) -> Result<ChangeResult, ServerError> {
         self.check()?;
         let fault = open(&self.server.0).fault;
-        let lost = || Err(ServerError::Lost("connection reset".to_owned()));
+        let reset = || "connection reset".to_owned();
         match fault {
             Some(ServerFault::ReadOnly) => {
                 return Err(ServerError::ReadOnly("read-only transaction".to_owned()));
             }
+            Some(ServerFault::RolledBack) => {
+                return Err(ServerError::RolledBack("lock timeout".to_owned()));
+            }
             Some(ServerFault::ChangeLost) => {
                 self.server.set_fault(None);
-                return lost();
+                return Err(ServerError::Lost(reset()));
             }
-            Some(ServerFault::Down | ServerFault::Silent | ServerFault::AnswerLost) | None => {}
+            Some(_) | None => {}
         }
         let now = self.now();
-        let result = self.with_group(|group| {
+        let (mut before, mut result) = (None, ChangeResult::AppliedBefore);
+        // Without the lock of the server: the step can use the machine.
+        let known = self.with_group(|group| {
+            before = Some(group.clone());
             if !group.applied.insert(change.operation.to_owned()) {
-                return ChangeResult::AppliedBefore;
+                return None;
             }
+            result = ChangeResult::Committed;
             let key = (change.document.kind.to_owned(), change.document.name.to_owned());
-            let known = group.documents.get(&key).and_then(|(_, text)| text.clone());
-            let text = match step(known.as_deref(), now) {
-                NewContent::Unchanged => return ChangeResult::Committed,
-                NewContent::Text(text) => Some(text),
-                NewContent::Removed => None,
-            };
-            group.version = group.version.saturating_add(1);
-            group.documents.insert(key, (group.version, text));
-            ChangeResult::Committed
+            Some((group.documents.get(&key).and_then(|(_, text)| text.clone()), key))
         })?;
-        if fault == Some(ServerFault::AnswerLost) {
-            self.server.set_fault(None);
-            return lost();
+        if let Some((known, key)) = known {
+            let text = match step(known.as_deref(), now) {
+                NewContent::Unchanged => None,
+                NewContent::Text(text) => Some(Some(text)),
+                NewContent::Removed => Some(None),
+            };
+            self.with_group(|group| {
+                if let Some(text) = text {
+                    group.version = group.version.saturating_add(1);
+                    group.history.insert(group.version, change.operation.to_owned());
+                    group.documents.insert(key, (group.version, text));
+                }
+            })?;
         }
-        Ok(result)
+        match fault {
+            Some(ServerFault::AnswerLost) => {
+                self.server.set_fault(None);
+                Err(ServerError::CommitUnknown(reset()))
+            }
+            Some(ServerFault::CommitLost) => {
+                self.server.set_fault(None);
+                self.with_group(|group| *group = before.unwrap_or_default())?;
+                Err(ServerError::CommitUnknown(reset()))
+            }
+            Some(_) | None => Ok(result),
+        }
     }
 
     fn changes(&mut self, since: i64) -> Result<ServerChanges, ServerError> {
@@ -206,7 +252,18 @@ impl DocumentServer for FakeConnection {
             documents.truncate(PAGE);
             let version = documents.last().map_or(group.version, |it| it.version);
             let has_more = version < group.version;
-            ServerChanges { documents, version, has_more, schema: SCHEMA, now }
+            let mark = group.history.get(&version).cloned();
+            ServerChanges { documents, version, mark, has_more, schema: SCHEMA, now }
+        })
+    }
+
+    fn state(&mut self, version: i64) -> Result<ServerState, ServerError> {
+        self.check()?;
+        let now = self.now();
+        let epoch = format!("epoch {}", open(&self.server.0).epoch);
+        self.with_group(|group| {
+            let mark = group.history.get(&version).cloned();
+            ServerState { schema: SCHEMA, version: group.version, epoch, mark, now }
         })
     }
 
@@ -232,6 +289,7 @@ impl DocumentServer for FakeConnection {
             encrypted: false,
             documents: counts.into_iter().collect(),
             version,
+            read_only: open(&self.server.0).fault == Some(ServerFault::ReadOnly),
             now,
         })
     }
