@@ -116,7 +116,8 @@ fn queued_answers(store: &SharedStore<'_>) -> BTreeSet<String> {
         | SharedAction::Task { .. }
         | SharedAction::Escalation { .. }
         | SharedAction::Run { .. }
-        | SharedAction::Signal { .. } => None,
+        | SharedAction::Signal { .. }
+        | SharedAction::Void(_) => None,
     };
     store.waiting().into_iter().filter_map(id).collect()
 }

@@ -414,6 +414,10 @@ pub const SHARED_RETRY_MAX: std::time::Duration = std::time::Duration::from_secs
 pub const SHARED_CLOCK_TOLERANCE: std::time::Duration = std::time::Duration::from_secs(2);
 /// Operations that wait for the server. Further ones are not recorded.
 pub const OUTBOX_MAX: usize = 20_000;
+/// Time for which sent operations are kept, to send them again if the server lost them.
+pub const SENT_KEPT: std::time::Duration = std::time::Duration::from_secs(3_600);
+/// Sent operations of an hour that are kept, in bytes.
+pub const SENT_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// One operation that waits for the server, in bytes.
 pub const OPERATION_BYTES_MAX: usize = 1024 * 1024;
 /// Local copy of the documents of one kind, in bytes.

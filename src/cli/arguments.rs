@@ -35,7 +35,7 @@ pub(super) use setup::{
 };
 pub(super) use signals::{DecideArguments, SignalAction, SignalArguments};
 pub(super) use status::{DashboardArguments, MetricsArguments, StatusArguments, TopArguments};
-pub(super) use store::{StoreAction, StoreArguments, StorePlace};
+pub(super) use store::{RejectedAction, StoreAction, StoreArguments, StorePlace};
 
 /// Why the value of an argument is invalid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]

@@ -25,7 +25,6 @@ use policyd_state::breaker::{
     FailureEffect,
 };
 use policyd_store::breakers::BreakerStore;
-use policyd_store::shared::SyncLimits;
 use policyd_world::{World, WorldError};
 use policyd_yaml::suggest;
 use policyd_yaml::time::duration_text;
@@ -75,7 +74,7 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, action: &Breaker
     let limits = match action {
         BreakerAction::Allow { .. } => QUICK,
         // Scripts record each call, so a server that did not answer a moment ago is not waited for again.
-        BreakerAction::Record(_) => SyncLimits { at_once: false, ..COMMAND },
+        BreakerAction::Record(_) => COMMAND.and_then(),
         BreakerAction::List { .. }
         | BreakerAction::Status { .. }
         | BreakerAction::Show { .. }

@@ -2,6 +2,7 @@
 
 mod moving;
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::io::Read as _;
 
@@ -13,7 +14,7 @@ use super::{
 };
 use crate::human::require_human;
 use crate::store::LocalFiles;
-use policyd_app::sharing::COMMAND;
+use policyd_app::sharing::{COMMAND, SyncLimits};
 use policyd_app::tasks::{self, FailureReport, RecordedFailure, ReviewRow, ReviewedTasks, Stores};
 use policyd_app::workspace::project;
 use policyd_base::limits::TASK_TEXT_CHARS_MAX;
@@ -33,15 +34,22 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, action: &DlqActi
     let world = fenced.as_ref().map_or(world, |it| it as &dyn World);
     let stores = Stores::of_project(world, &policy);
     let files = LocalFiles { root: &stores.own, durability: &Durability::default() };
-    let code = super::store::around(world, console, files, COMMAND, |console| {
-        act(&stores, console, action)
+    let left = Cell::new(COMMAND.wait);
+    let limits = COMMAND.within(&left);
+    let code = super::store::around(world, console, files, limits, |console| {
+        act(&stores, console, action, limits.and_then())
     });
     console.warn_if_not_durable(&stores.degraded());
     code
 }
 
 /// Runs one action on the local copy.
-fn act(stores: &Stores<'_>, console: &mut Console<'_>, action: &DlqAction) -> u8 {
+fn act(
+    stores: &Stores<'_>,
+    console: &mut Console<'_>,
+    action: &DlqAction,
+    limits: SyncLimits<'_>,
+) -> u8 {
     match action {
         DlqAction::Add(arguments) => add(stores, console, arguments),
         DlqAction::List { place, cause, format } => {
@@ -64,15 +72,17 @@ fn act(stores: &Stores<'_>, console: &mut Console<'_>, action: &DlqAction) -> u8
             moving::claim(
                 stores,
                 console,
-                &moving::ClaimRequest { ids: &ids, holder, lease: *lease },
+                &moving::ClaimRequest { ids: &ids, holder, lease: *lease, limits },
                 *format,
             )
         }
         DlqAction::Unclaim { task, generation } => {
-            moving::end_claim(stores, console, task, *generation, false)
+            let end = moving::ClaimEnd { id: task, generation: *generation, is_done: false };
+            moving::end_claim(stores, console, end, limits)
         }
         DlqAction::Finish { task, generation } => {
-            moving::end_claim(stores, console, task, *generation, true)
+            let end = moving::ClaimEnd { id: task, generation: *generation, is_done: true };
+            moving::end_claim(stores, console, end, limits)
         }
         DlqAction::Stats { format } => stats(stores, console, *format),
     }

@@ -71,11 +71,11 @@ use arguments::{
     ExportFormat, ExportTo, FactsArguments, Failure, FailureAction, InitArguments,
     InstallArguments, LearnArguments, LintArguments, ListFormat, LogArguments, LspArguments,
     ManifestArguments, MetricsArguments, MorningFormatName, PackAction, PauseArguments,
-    PushArguments, QueueSelector, RationalizationAction, RecordArguments, ReplayArguments,
-    ReportArguments, ReportFormat, ResumeArguments, RunArguments, RunFormat, SchemaArguments,
-    SignalAction, SignalArguments, StateAction, StatusArguments, StoreAction, StorePlace,
-    SuggestArguments, TestArguments, TestFormat, TopArguments, TrustArguments, TryArguments,
-    UninstallArguments, Update, UpdateArguments,
+    PushArguments, QueueSelector, RationalizationAction, RecordArguments, RejectedAction,
+    ReplayArguments, ReportArguments, ReportFormat, ResumeArguments, RunArguments, RunFormat,
+    SchemaArguments, SignalAction, SignalArguments, StateAction, StatusArguments, StoreAction,
+    StorePlace, SuggestArguments, TestArguments, TestFormat, TopArguments, TrustArguments,
+    TryArguments, UninstallArguments, Update, UpdateArguments,
 };
 use policyd_app::packs;
 use policyd_app::workspace::project;

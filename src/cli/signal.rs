@@ -3,6 +3,7 @@
 mod print;
 mod remote;
 
+use std::cell::Cell;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -13,7 +14,7 @@ use super::{
     SignalArguments, pack, print_empty,
 };
 use crate::human::{refuse_agent, require_human};
-use policyd_app::sharing::{COMMAND, QUICK};
+use policyd_app::sharing::{COMMAND, QUICK, SyncLimits};
 use policyd_app::tasks::{self, Stores, signal_fields};
 use policyd_app::workspace::human::Actor;
 use policyd_app::workspace::project;
@@ -36,6 +37,8 @@ struct SignalCommand<'c, 's> {
     stores: &'s Stores<'s>,
     signals: &'s Signals,
     format: ListFormat,
+    /// Limits of the shared store.
+    limits: SyncLimits<'c>,
 }
 
 /// Runs one action.
@@ -47,21 +50,36 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &Sign
     let world = fenced.as_ref().map_or(world, |it| it as &dyn World);
     let stores = Stores::of_project(world, &policy);
     let (store, format) = (stores.signals.clone(), arguments.format);
-    let command = SignalCommand { world, store, stores: &stores, signals: &policy.signals, format };
     let files = LocalFiles { root: &stores.own, durability: &Durability::default() };
-    let limits = match &arguments.action {
+    let shared = match &arguments.action {
         // Agents and scripts emit signals, and do not wait for a server that does not answer.
-        SignalAction::Emit { .. } | SignalAction::Process | SignalAction::Release { .. } => QUICK,
+        SignalAction::Emit { .. } | SignalAction::Process | SignalAction::Release { .. } => {
+            Some(QUICK)
+        }
         SignalAction::List
         | SignalAction::Show { .. }
         | SignalAction::Consume { .. }
         | SignalAction::Approve { .. }
-        | SignalAction::Reject { .. } => COMMAND,
+        | SignalAction::Reject { .. } => Some(COMMAND),
         SignalAction::Types
         | SignalAction::History { .. }
         | SignalAction::Watch { .. }
-        | SignalAction::Check { .. } => return command.act(console, &arguments.action),
+        | SignalAction::Check { .. } => None,
     };
+    let limits = shared.unwrap_or(QUICK);
+    let left = Cell::new(limits.wait);
+    let limits = limits.within(&left);
+    let command = SignalCommand {
+        world,
+        store,
+        stores: &stores,
+        signals: &policy.signals,
+        format,
+        limits: limits.and_then(),
+    };
+    if shared.is_none() {
+        return command.act(console, &arguments.action);
+    }
     let code = around(world, console, files, limits, |console| {
         if let Err(error) = command.store.take_over_ends(world.now()) {
             console.eprint(&format!("answers of other hosts were not taken over: {error}"));

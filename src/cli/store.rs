@@ -1,5 +1,8 @@
 //! `policyd store`: the server that several hosts share.
 
+mod waiting;
+
+use std::cell::Cell;
 use std::path::Path;
 use std::time::Duration;
 
@@ -18,7 +21,7 @@ use policyd_store::file::Durability;
 use policyd_store::projects::ProjectRegistry;
 use policyd_store::shared::settings::{SharedStoreSettings, SharedSubject, VARIABLE};
 use policyd_store::shared::{
-    STORE_COMMAND, SharedRun, SharedStore, SyncError, SyncLimits, SyncPosition,
+    STORE_COMMAND, SharedRun, SharedStore, SyncError, SyncLimits, SyncPosition, SyncResult,
 };
 use policyd_world::World;
 use policyd_world::server::{ServerError, ServerStatus};
@@ -43,12 +46,13 @@ fn sync(
     world: &dyn World,
     console: &mut Console<'_>,
     files: LocalFiles<'_>,
-    limits: SyncLimits,
+    limits: SyncLimits<'_>,
 ) -> bool {
     match sharing::sync(world, files.root, files.durability, limits) {
         Ok(result) => {
-            let rejected = result.map(|it| it.rejected).unwrap_or_default();
-            rejected.iter().for_each(|it| console.eprint(&format!("shared store: {it}")));
+            let SyncResult { rejected, notes, unread, .. } = result.unwrap_or_default();
+            let all = rejected.iter().chain(&notes).chain(&unread);
+            all.for_each(|it| console.eprint(&format!("shared store: {it}")));
             return !rejected.is_empty();
         }
         // Reported when it happened.
@@ -58,20 +62,22 @@ fn sync(
     false
 }
 
-/// Runs an action of another command on a current copy, and sends its changes.
+/// Runs an action of another command on a current copy, and sends its changes. The synchronizations share
+/// the time of the limits, with what the action does within it.
 pub(super) fn around(
     world: &dyn World,
     console: &mut Console<'_>,
     files: LocalFiles<'_>,
-    limits: SyncLimits,
+    limits: SyncLimits<'_>,
     act: impl FnOnce(&mut Console<'_>) -> u8,
 ) -> u8 {
+    let left = Cell::new(limits.wait);
+    let limits = if limits.left.is_some() { limits } else { limits.within(&left) };
     sync(world, console, files, limits);
     let code = act(console);
     register_project(world, files.root);
-    // A server that did not answer a moment ago is not waited for again.
-    let again = SyncLimits { at_once: false, ..limits };
-    let is_rejected = sharing::has_waiting(world, files.root) && sync(world, console, files, again);
+    let is_rejected =
+        sharing::has_waiting(world, files.root) && sync(world, console, files, limits.and_then());
     if is_rejected && code == EXIT_OK { EXIT_BROKEN } else { code }
 }
 
@@ -114,6 +120,15 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, action: &StoreAc
         StoreAction::Copy { from, to } => copy(console, &store, *from, *to),
         StoreAction::Runs { format } => Ok(runs(world, console, &store, *format)),
         StoreAction::Sync => synchronize(console, &store, &own.join(DECISION_LOG)),
+        StoreAction::Move { from, from_group } => {
+            waiting::move_from(console, &store, from, from_group.as_deref())
+        }
+        StoreAction::Rejected { action, names, format } => waiting::rejected(
+            console,
+            &store,
+            *action,
+            &waiting::Selection { names, format: *format },
+        ),
         StoreAction::Watch => watch(world, console, &store, &own.join(DECISION_LOG)),
     };
     done.unwrap_or_else(|error| {
@@ -218,11 +233,31 @@ fn synchronize(
     store: &SharedStore<'_>,
     log: &Path,
 ) -> Result<u8, SyncError> {
-    let result = store.sync(STORE_COMMAND)?;
-    console.print(&format!("{} sent, {} received\n", result.sent, result.received));
-    result.rejected.iter().for_each(|it| console.eprint(&format!("rejected: {it}")));
+    let mut code = EXIT_OK;
+    loop {
+        let result = store.sync(STORE_COMMAND)?;
+        let waiting = match result.waiting {
+            0 => String::new(),
+            count => format!(", {count} waiting"),
+        };
+        console.print(&format!("{} sent, {} received{waiting}\n", result.sent, result.received));
+        result.rejected.iter().for_each(|it| console.eprint(&format!("rejected: {it}")));
+        result.notes.iter().chain(&result.unread).for_each(|it| console.eprint(it));
+        if !result.rejected.is_empty() {
+            code = EXIT_FOUND;
+        }
+        if result.waiting == 0 {
+            break;
+        }
+        // A long outbox takes several rounds.
+        if result.sent == 0 {
+            console.eprint("help: another process of this host sends, or a file waits; try again");
+            code = EXIT_FOUND;
+            break;
+        }
+    }
     send_decisions(console, store, log)?;
-    Ok(if result.rejected.is_empty() { EXIT_OK } else { EXIT_FOUND })
+    Ok(code)
 }
 
 /// Compares both places. What waits is sent before.
@@ -284,6 +319,8 @@ fn watch(
             if result.sent > 0 || result.received > 0 {
                 console.print(&format!("{} sent, {} received\n", result.sent, result.received));
             }
+            result.rejected.iter().for_each(|it| console.eprint(&format!("rejected: {it}")));
+            result.notes.iter().for_each(|it| console.eprint(it));
             send_decisions(console, store, log)?;
             for _ in 0..WATCH_SLICES {
                 // A change of another host, or one of this host that waits.
@@ -306,7 +343,7 @@ fn status(console: &mut Console<'_>, store: &SharedStore<'_>, format: ListFormat
     let asked = store.server(SHARED_STORE_WAIT).and_then(|mut it| Ok(it.status()?));
     let settings = store.settings();
     let code = match &asked {
-        Ok(it) if it.schema.is_some() && it.version.is_some() => EXIT_OK,
+        Ok(it) if it.schema.is_some() && it.version.is_some() && !it.read_only => EXIT_OK,
         Ok(_) | Err(_) => EXIT_FOUND,
     };
     let position = match store.position() {
@@ -348,6 +385,10 @@ fn status(console: &mut Console<'_>, store: &SharedStore<'_>, format: ListFormat
                 "server     {}, {encryption}, account `{}`\n",
                 it.program, it.role
             ));
+            if it.read_only {
+                console
+                    .print("writes     refused; it is a standby, or the database is read-only\n");
+            }
             console.print(&format!("schema     {schema}\n"));
             for (kind, count) in &it.documents {
                 console.print(&format!("{kind:<10} {count}\n"));
@@ -363,10 +404,13 @@ fn status(console: &mut Console<'_>, store: &SharedStore<'_>, format: ListFormat
     console.print(&format!("waiting    {waiting}\n"));
     let elsewhere = store.waiting_elsewhere();
     if elsewhere > 0 {
-        console.print(&format!("elsewhere  {elsewhere} (for another server or group)\n"));
+        console.print(&format!(
+            "elsewhere  {elsewhere} (for another server or group; `policyd store move` moves them here)\n"
+        ));
     }
-    if store.rejected() > 0 {
-        console.print(&format!("rejected   {}\n", store.rejected()));
+    let rejected = store.rejected().len();
+    if rejected > 0 {
+        console.print(&format!("rejected   {rejected} (`policyd store rejected` lists them)\n"));
     }
     code
 }
@@ -382,10 +426,10 @@ fn status_json(
         "url": settings.shown_url(), "group": settings.group,
         "reachable": known.is_some(), "problem": asked.as_ref().err().map(ToString::to_string),
         "server": known.map(|it| &it.program), "role": known.map(|it| &it.role),
-        "encrypted": known.map(|it| it.encrypted), "schema": known.and_then(|it| it.schema),
+        "encrypted": known.map(|it| it.encrypted), "read_only": known.map(|it| it.read_only), "schema": known.and_then(|it| it.schema),
         "version": known.map(|it| it.version), "copied_version": position.version,
         "copied_at": position.at.map(|it| it.to_string()), "clock_ahead_ms": position.ahead_ms,
         "documents": known.map(|it| it.documents.iter().map(|(kind, count)| (kind.clone(), (*count).into())).collect::<serde_json::Map<_, _>>()),
-        "waiting": store.waiting().len(), "waiting_elsewhere": store.waiting_elsewhere(), "rejected": store.rejected(),
+        "waiting": store.waiting().len(), "waiting_elsewhere": store.waiting_elsewhere(), "rejected": store.rejected().len(),
     })
 }

@@ -52,15 +52,17 @@ pub(super) fn send(context: &GateContext<'_>, report: &mut Report) {
     if !is_shared(context) {
         return;
     }
+    let began = context.world.elapsed();
     if sharing::has_waiting(context.world, &context.state_dir) {
         sync(context, report);
     }
+    let left = SHARED_HOOK_WAIT.saturating_sub(context.world.elapsed().saturating_sub(began));
     let is_own = !context.request.dry_run && !context.is_organization;
-    if kind == EventKind::SessionEnd && is_own {
+    if kind == EventKind::SessionEnd && is_own && !left.is_zero() {
         let log = context.project.state.join(DECISION_LOG);
         let (world, root) = (context.world, context.state_dir.as_path());
         // What is not sent now is sent at the end of the next session, or by `policyd store sync`.
-        if let Err(error) = sharing::send_decisions(world, root, &log, SHARED_HOOK_WAIT) {
+        if let Err(error) = sharing::send_decisions(world, root, &log, left) {
             report.note(error.to_string());
         }
     }
@@ -78,6 +80,8 @@ fn sync(context: &GateContext<'_>, report: &mut Report) {
                 "shared store: {} sent, {} received, {} waiting",
                 result.sent, result.received, result.waiting
             ));
+            let notes = result.notes.iter().chain(&result.unread);
+            notes.for_each(|it| report.note(format!("shared store: {it}")));
             result.rejected.iter().for_each(|it| report.problem(&format!("shared store: {it}")));
         }
         Ok(None) => {}

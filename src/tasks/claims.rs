@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::Stores;
-use crate::sharing::COMMAND;
+use crate::sharing::SyncLimits;
 use policyd_state::dead_letter::{Task, TaskClaim, TaskEffect, TaskEvent, TaskQueue};
 use policyd_store::file::Durability;
 use policyd_store::shared::action::{SharedAction, SharedResponse, TaskChange};
@@ -23,6 +23,14 @@ pub enum ClaimError {
     Server(#[from] SyncError),
 }
 
+impl ClaimError {
+    /// Returns whether the server can have made the change although its answer did not come.
+    #[must_use]
+    pub const fn is_outcome_unknown(&self) -> bool {
+        matches!(self, Self::Server(SyncError::Server(error)) if error.is_commit_unknown())
+    }
+}
+
 impl Stores<'_> {
     /// Claims the first of these dead letters that is free. `None` if all are claimed or wait for a human.
     pub fn claim(
@@ -30,10 +38,12 @@ impl Stores<'_> {
         ids: &[String],
         holder: &str,
         lease: Duration,
+        limits: SyncLimits<'_>,
     ) -> Result<Option<(Task, TaskClaim)>, ClaimError> {
         for id in ids {
             let event = TaskEvent::Claimed { holder, lease };
-            let Some((task, effects)) = self.decide(id, "claimed", event)? else { continue };
+            let decided = self.decide(id, "claimed", event, limits)?;
+            let Some((task, effects)) = decided else { continue };
             // Agents on two hosts can have the same name, so the holder does not tell who was first.
             let won = effects.contains(&TaskEffect::Claimed);
             if let Some(claim) = task.claim.clone().filter(|_| won) {
@@ -53,12 +63,19 @@ impl Stores<'_> {
     }
 
     /// Ends a claim. Returns whether the generation was that of the claim.
-    pub fn end_claim(&self, id: &str, generation: u64, is_done: bool) -> Result<bool, ClaimError> {
+    pub fn end_claim(
+        &self,
+        id: &str,
+        generation: u64,
+        is_done: bool,
+        limits: SyncLimits<'_>,
+    ) -> Result<bool, ClaimError> {
         let (what, event) = match is_done {
             true => ("finished", TaskEvent::Finished { generation }),
             false => ("unclaimed", TaskEvent::Unclaimed { generation }),
         };
-        let Some((task, effects)) = self.decide(id, what, event)? else { return Ok(false) };
+        let decided = self.decide(id, what, event, limits)?;
+        let Some((task, effects)) = decided else { return Ok(false) };
         let own = task.claim.is_some_and(|it| it.generation == generation);
         Ok(if is_done { effects.contains(&TaskEffect::Done) } else { own })
     }
@@ -69,6 +86,7 @@ impl Stores<'_> {
         id: &str,
         what: &str,
         event: TaskEvent<'_>,
+        limits: SyncLimits<'_>,
     ) -> Result<Option<(Task, Vec<TaskEffect>)>, ClaimError> {
         let found = SharedStore::find(self.world, &self.own, &Durability::default());
         let shared = found.map_err(SyncError::from)?;
@@ -77,7 +95,7 @@ impl Stores<'_> {
         };
         let change = TaskChange::from(event);
         let action = SharedAction::Task { id: id.to_owned(), change };
-        match shared.decide(action, COMMAND)? {
+        match shared.decide(action, limits)? {
             SharedResponse::Task(Some((task, effects))) => {
                 self.audit(what, &task, json!({"shared": true}));
                 Ok(Some((*task, effects)))
@@ -87,7 +105,8 @@ impl Stores<'_> {
             | SharedResponse::Escalation(_)
             | SharedResponse::Approval(_)
             | SharedResponse::Run
-            | SharedResponse::Signal(_) => Ok(None),
+            | SharedResponse::Signal(_)
+            | SharedResponse::Void => Ok(None),
         }
     }
 }

@@ -53,6 +53,7 @@ use policyd_world::fenced::WriteProtectedWorld;
 use policyd_yaml::time::Timestamp;
 
 pub use answers::{AnswerOutcome, AnswerPart};
+pub use claims::ClaimError;
 pub use dead_letters::{FailureReport, RecordedFailure};
 pub use reviews::{ReviewRow, ReviewedTasks};
 pub use triggers::CLEAR;

@@ -9,8 +9,8 @@ use policyd_store::document::DocumentError;
 use policyd_store::file::Durability;
 use policyd_store::shared::action::{SharedAction, SharedResponse};
 use policyd_store::shared::settings::{SharedStoreSettings, SharedSubject};
-pub use policyd_store::shared::{COMMAND, QUICK};
-use policyd_store::shared::{SharedStore, SyncError, SyncLimits, SyncResult};
+pub use policyd_store::shared::{COMMAND, QUICK, SyncLimits};
+use policyd_store::shared::{SharedStore, SyncError, SyncResult};
 use policyd_world::World;
 
 /// Synchronizes; `None` if no shared store is configured.
@@ -18,7 +18,7 @@ pub fn sync(
     world: &dyn World,
     root: &Path,
     durability: &Durability,
-    limits: SyncLimits,
+    limits: SyncLimits<'_>,
 ) -> Result<Option<SyncResult>, SyncError> {
     match SharedStore::find(world, root, durability)? {
         Some(store) => store.sync(limits).map(Some),
@@ -88,7 +88,8 @@ pub fn request(
             | SharedResponse::Escalation(_)
             | SharedResponse::Approval(_)
             | SharedResponse::Run
-            | SharedResponse::Signal(_),
+            | SharedResponse::Signal(_)
+            | SharedResponse::Void,
         )
         | Err(_) => store.request(key, settings, now),
     }

@@ -6,7 +6,7 @@ use std::thread;
 use serde_json::{Value, json};
 
 use crate::machine::{Called, Machine, run};
-use crate::shared_store::{ALL, done, host};
+use crate::shared_store::{done, host};
 use crate::support::postgres;
 
 /// Changes the clock of a process. Debian's package is `libfaketime`.
@@ -14,6 +14,9 @@ const LIBRARIES: [&str; 2] = [
     "/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1",
     "/usr/lib/aarch64-linux-gnu/faketime/libfaketime.so.1",
 ];
+
+/// What is shared besides breakers.
+const SHARED: &str = "  share: [tasks, escalations, signals]\n";
 
 /// A host whose clock is wrong by this much.
 struct SkewedHost {
@@ -49,7 +52,7 @@ fn hosts_with_wrong_clocks_share_breakers_and_claims() {
     let Some(server) = postgres::server(test) else { return };
     let url = server.database();
     let hosts =
-        ["-2h", "+0", "+2h"].map(|skew| SkewedHost { machine: host(&url, ALL), library, skew });
+        ["-2h", "+0", "+2h"].map(|skew| SkewedHost { machine: host(&url, SHARED), library, skew });
     done(&hosts[1].run(&["store", "init"], ""));
     // Each host reports one of the three failures that open the breaker.
     thread::scope(|scope| hosts.iter().for_each(|it| drop(scope.spawn(|| it.fail()))));
@@ -64,6 +67,13 @@ fn hosts_with_wrong_clocks_share_breakers_and_claims() {
         let shown = host.run(&["breaker", "show", "api/claude", "--format", "json"], "");
         let shown: Value = serde_json::from_str(&shown.stdout).unwrap();
         assert_eq!(shown["state"], "OPEN", "{}: {shown}", host.skew);
+    }
+    // A signal that expires soon is not over on a host in the future.
+    let emitted = ["signal", "emit", "TESTS_PASSED_X", "--expires", "10m"];
+    for (number, reader) in [(0, 2), (2, 1)] {
+        done(&hosts[number].run(&emitted, ""));
+        done(&hosts[number].run(&["store", "sync"], ""));
+        done(&hosts[reader].run(&["signal", "consume", "TESTS_PASSED_X"], ""));
     }
     // Six agents, four tasks: a lease of a host in the past does not look expired to a host in the future.
     for (number, error) in ["no space", "no route", "bad key", "wrong answer"].iter().enumerate() {

@@ -52,6 +52,8 @@ mod run;
 mod samples;
 mod session_project;
 mod shared_answers;
+mod shared_faults;
+mod shared_outbox;
 mod shared_roles;
 mod shared_store;
 mod trying;

@@ -103,6 +103,8 @@ fn each_role_executes_its_functions_only() {
         "count_documents",
         "read_changes",
         "read_group",
+        "read_page",
+        "read_state",
         "save_document",
     ];
     let functions = query(

@@ -377,7 +377,7 @@ fn clients_and_schemas_of_other_versions_work_or_say_so() {
     assert_eq!(fail(), Some(0), "a client works with an older schema");
     assert_eq!((&status(&machine)["schema"], &status(&machine)["waiting"]), (&json!(1), &json!(0)));
     let migrated = machine.run(&["store", "migrate"], b"");
-    assert!(done(&migrated).stdout.contains("schema version 1 updated to 4"), "{migrated:?}");
+    assert!(done(&migrated).stdout.contains("schema version 1 updated to 5"), "{migrated:?}");
     // A later version of policyd changed the schema.
     postgres::execute(&url, "INSERT INTO policyd.migration (version, client_min) VALUES (9, 9)")
         .unwrap();

@@ -26,6 +26,7 @@ mod events;
 mod failures;
 mod humans;
 mod queues;
+mod shared_faults;
 mod shared_state_cases;
 mod shared_store;
 mod signal_command;

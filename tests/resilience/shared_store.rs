@@ -30,11 +30,15 @@ use crate::chance::Chance;
 use crate::support::postgres;
 use crate::support::rounds;
 
-const ROOT: &str = "/work/.policyd";
-const KEY: &str = "api/claude";
-const GROUP: &str = "default";
-const LIMITS: SyncLimits =
-    SyncLimits { wait: Duration::from_millis(250), age_max: Duration::ZERO, at_once: true };
+pub(crate) const ROOT: &str = "/work/.policyd";
+pub(crate) const KEY: &str = "api/claude";
+pub(crate) const GROUP: &str = "default";
+pub(crate) const LIMITS: SyncLimits<'_> = SyncLimits {
+    wait: Duration::from_millis(250),
+    left: None,
+    age_max: Duration::ZERO,
+    at_once: true,
+};
 
 /// A place that keeps documents.
 trait Backend {
@@ -86,7 +90,8 @@ impl Backend for Files {
             // Files contain no such documents of their own.
             SharedAction::Approval { .. }
             | SharedAction::Run { .. }
-            | SharedAction::Signal { .. } => {}
+            | SharedAction::Signal { .. }
+            | SharedAction::Void(_) => {}
         }
     }
 
@@ -265,13 +270,13 @@ fn files_and_postgresql_agree() {
         .connect(&address(&postgres.database()), Duration::from_secs(20));
     let mut server = connected.unwrap();
     assert_eq!(server.changes(0), Err(ServerError::NoSchema));
-    assert_eq!(server.migrate(), Ok((0, 4)));
-    assert_eq!(server.migrate(), Ok((4, 4)), "a second migration changes nothing");
+    assert_eq!(server.migrate(), Ok((0, 5)));
+    assert_eq!(server.migrate(), Ok((5, 5)), "a second migration changes nothing");
     conform(&mut [("files", &mut files), ("PostgreSQL", &mut Server(server))], rounds(20));
 }
 
 /// A simulated host.
-fn host(server: &FakeServer, name: &str) -> FakeWorld {
+pub(crate) fn host(server: &FakeServer, name: &str) -> FakeWorld {
     let world = FakeWorld::new();
     world.set_env("HOSTNAME", name);
     configure(&world);
@@ -279,22 +284,22 @@ fn host(server: &FakeServer, name: &str) -> FakeWorld {
     world
 }
 
-fn configure(world: &FakeWorld) {
+pub(crate) fn configure(world: &FakeWorld) {
     world.set_env("HOME", "/home/me");
     world.put("/home/me/.config/policyd/config.yaml", "store: {url: \"postgres://db/x\"}\n");
 }
 
-fn shared(world: &FakeWorld) -> SharedStore<'_> {
+pub(crate) fn shared(world: &FakeWorld) -> SharedStore<'_> {
     SharedStore::find(world, Path::new(ROOT), &Durability::default()).unwrap().unwrap()
 }
 
 /// Every failure counts, and none opens the breaker.
-fn counting() -> BreakerSettings {
+pub(crate) fn counting() -> BreakerSettings {
     let window = Window::Time(Duration::from_secs(10_000_000));
     BreakerSettings { threshold: u32::MAX, window, ..BreakerSettings::default() }
 }
 
-fn counted(text: Option<String>) -> u64 {
+pub(crate) fn counted(text: Option<String>) -> u64 {
     let record: Value = text.map(|it| serde_json::from_str(&it).unwrap()).unwrap_or_default();
     record["failure_count"].as_u64().unwrap_or(0)
 }
@@ -328,12 +333,14 @@ fn play(seed: u64) {
                 }
                 drop(shared_or_none(&world).map(|it| it.sync(LIMITS)));
             }
-            8 => server.set_fault(match chance.below(8) {
+            8 => server.set_fault(match chance.below(10) {
                 0 => Some(ServerFault::Down),
                 1 => Some(ServerFault::Silent),
                 2 => Some(ServerFault::ReadOnly),
                 3 | 4 => Some(ServerFault::AnswerLost),
                 5 => Some(ServerFault::ChangeLost),
+                6 => Some(ServerFault::CommitLost),
+                7 => Some(ServerFault::RolledBack),
                 _ => None,
             }),
             _ => world.set_now(world.now().plus(Duration::from_secs(chance.below(900)))),

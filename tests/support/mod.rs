@@ -9,6 +9,8 @@ pub(crate) mod network;
 pub(crate) mod packs;
 #[cfg(unix)]
 pub(crate) mod postgres;
+#[cfg(unix)]
+pub(crate) mod proxy;
 pub(crate) mod random;
 pub(crate) mod shared;
 

@@ -103,6 +103,21 @@ impl Postgres {
         format!("{server}/{name}")
     }
 
+    /// Copies a database, as a standby or a backup has it. Returns the name of the copy.
+    pub(crate) fn back_up(&self, url: &str) -> String {
+        let (_, name) = url.rsplit_once('/').unwrap();
+        let copy = format!("{name}_copy");
+        self.administer(&format!("CREATE DATABASE {copy} TEMPLATE {name}"));
+        copy
+    }
+
+    /// Puts a copy in the place of a database, which loses what changed since.
+    pub(crate) fn fail_over(&self, url: &str, copy: &str) {
+        let (_, name) = url.rsplit_once('/').unwrap();
+        self.administer(&format!("DROP DATABASE {name} WITH (FORCE)"));
+        self.administer(&format!("ALTER DATABASE {copy} RENAME TO {name}"));
+    }
+
     /// Runs statements in another database of the server.
     pub(crate) fn administer(&self, sql: &str) {
         execute(&self.admin_url, sql).unwrap();
@@ -234,6 +249,15 @@ impl Drop for OwnServer {
 /// Runs statements.
 pub(crate) fn execute(url: &str, sql: &str) -> Result<(), String> {
     with(url, async |client| client.batch_execute(sql).await)
+}
+
+/// Holds the lock of a group for a while, as a process that stopped within its transaction does.
+pub(crate) fn hold_group(url: &str, group: &str, length: Duration) {
+    let sql = format!(
+        "BEGIN; SELECT FROM policyd.project_group WHERE name = '{group}' FOR UPDATE; SELECT pg_sleep({}); COMMIT",
+        length.as_secs_f64()
+    );
+    execute(url, &sql).unwrap();
 }
 
 /// Returns the first column of a query as text.

@@ -1,6 +1,7 @@
 //! What the forms of the dashboard do. The human who started the dashboard confirmed at the terminal that it answers in
 //! their name, so nothing is asked again here. The server already checked session, origin, and form token.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 
 use maud::html;
@@ -12,7 +13,7 @@ use super::pages::{PageError, Pages, layout};
 use crate::error::AppError;
 use crate::overview::OpenProject;
 use crate::run_answers::{self, RunAnswer};
-use crate::sharing::{self, COMMAND};
+use crate::sharing::{self, COMMAND, SyncLimits};
 use crate::tasks::incidents::Incident;
 use crate::tasks::{AnswerOutcome, StoreLocation, Stores};
 use crate::workspace::human::Actor;
@@ -128,7 +129,9 @@ pub(super) fn change(
 ) -> Result<Option<String>, PageError> {
     let open = pages.open(form.get("project").map(String::as_str).unwrap_or_default())?;
     open.fenced(pages.world, |world| {
-        let action = FormAction { world, open: &open, actor, form };
+        let left = Cell::new(COMMAND.wait);
+        let limits = COMMAND.within(&left);
+        let action = FormAction { world, open: &open, actor, form, limits };
         let done = action.on_current_copy(|stores| match path {
             "/answer" => action.answer(stores),
             "/task" => action.move_task(stores),
@@ -180,7 +183,9 @@ pub fn answer(
     let form: FormFields =
         fields.into_iter().map(|(key, value)| (key.to_owned(), value.to_owned())).collect();
     let done = open.fenced(world, |world| {
-        let action = FormAction { world, open: &open, actor, form: &form };
+        let left = Cell::new(COMMAND.wait);
+        let limits = COMMAND.within(&left);
+        let action = FormAction { world, open: &open, actor, form: &form, limits };
         action.on_current_copy(|stores| match kind {
             WaitingKind::Question
             | WaitingKind::Signal
@@ -213,6 +218,8 @@ struct FormAction<'a> {
     open: &'a OpenProject,
     actor: &'a Actor,
     form: &'a FormFields,
+    /// Limits of the shared store for the whole action.
+    limits: SyncLimits<'a>,
 }
 
 impl FormAction<'_> {
@@ -255,11 +262,11 @@ impl FormAction<'_> {
             lock_wait: COMMAND_LOCK_WAIT,
         };
         // If the server cannot be reached, the local copy is used until then, as by commands.
-        let _unreachable = sharing::sync(world, &state_dir, &durability, COMMAND);
+        let _unreachable = sharing::sync(world, &state_dir, &durability, self.limits);
         let done = change(&Stores::new(world, policy, location));
         let is_waiting = || sharing::has_waiting(world, &state_dir);
         let sent = if is_waiting() {
-            sharing::sync(world, &state_dir, &durability, COMMAND)
+            sharing::sync(world, &state_dir, &durability, self.limits.and_then())
         } else {
             Ok(None)
         };
@@ -317,7 +324,7 @@ impl FormAction<'_> {
     /// Answers a tool call that was blocked on any host of the shared store.
     fn answer_call(&self, stores: &Stores<'_>, id: &str, allowed: bool) -> Result<(), PageError> {
         let store = self.shared_store(stores)?;
-        match store.answer(id, allowed, self.actor.user(), COMMAND) {
+        match store.answer(id, allowed, self.actor.user(), self.limits.and_then()) {
             Ok(AnswerResult::Sent(ApprovalEffect::Noted) | AnswerResult::Queued) => Ok(()),
             Ok(AnswerResult::Sent(ApprovalEffect::AlreadyAnswered)) => {
                 Err(refused("The call was already answered. The first answer stays."))
@@ -348,7 +355,8 @@ impl FormAction<'_> {
         }
         let end = if approved { End::Approved } else { End::Rejected };
         let (outcome, by) = (end.as_str().to_owned(), self.actor.user().to_owned());
-        match store.answer_signal(document, SharedSignalEnd { outcome, by, text }, COMMAND) {
+        let end = SharedSignalEnd { outcome, by, text };
+        match store.answer_signal(document, end, self.limits.and_then()) {
             Ok(SignalResponse::Changed) => Ok(()),
             Ok(SignalResponse::Refused(why)) => {
                 Err(refused(format!("Nothing was answered: {why}.")))

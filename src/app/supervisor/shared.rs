@@ -10,12 +10,12 @@ use policyd_evaluation::message::{cut, in_one_line};
 use policyd_record::mask::mask;
 use policyd_state::run::RunPhase;
 use policyd_store::shared::settings::SharedSubject;
-use policyd_store::shared::{SharedRun, SharedStore, SyncError, SyncLimits};
+use policyd_store::shared::{SharedRun, SharedStore, SyncError, SyncLimits, SyncResult};
 use policyd_world::server::DocumentServer;
 
 /// Limits of a synchronization after a notification of the server.
-const NOTIFIED: SyncLimits =
-    SyncLimits { wait: SHARED_HOOK_WAIT, age_max: Duration::ZERO, at_once: true };
+const NOTIFIED: SyncLimits<'_> =
+    SyncLimits { age_max: Duration::ZERO, at_once: true, ..sharing::QUICK };
 
 /// A connection that receives notifications.
 #[derive(Default)]
@@ -67,12 +67,13 @@ impl Supervisor<'_> {
 
     /// Sends what happened to the shared store, and takes over what happened on other hosts. Returns whether the server
     /// answered.
-    pub(super) fn synchronize(&mut self, limits: SyncLimits) -> bool {
+    pub(super) fn synchronize(&mut self, limits: SyncLimits<'_>) -> bool {
         match sharing::sync(self.world, &self.paths.own, &self.durability, limits) {
             Ok(result) => {
                 let answered = result.is_some();
-                let rejected = result.map(|it| it.rejected).unwrap_or_default();
-                rejected.iter().for_each(|it| self.problem(&format!("shared store: {it}")));
+                let SyncResult { rejected, notes, .. } = result.unwrap_or_default();
+                let all = rejected.iter().chain(&notes);
+                all.for_each(|it| self.problem(&format!("shared store: {it}")));
                 answered
             }
             // Reported when it happened.

@@ -46,7 +46,8 @@ fn store<'w>(
 fn open(console: &mut Console<'_>, store: &SharedStore<'_>) -> Result<Vec<NamedRequest>, u8> {
     match store.sync(COMMAND) {
         Ok(result) => {
-            result.rejected.iter().for_each(|it| console.eprint(&format!("shared store: {it}")));
+            let all = result.rejected.iter().chain(&result.notes);
+            all.for_each(|it| console.eprint(&format!("shared store: {it}")));
         }
         Err(error) => console.eprint(&format!("{error}\nhelp: the local copy is used until then")),
     }
@@ -151,7 +152,7 @@ pub(super) fn answer(
         Ok(actor) => actor,
         Err(code) => return code,
     };
-    match store.answer(id, answer.allowed, actor.user(), COMMAND) {
+    match store.answer(id, answer.allowed, actor.user(), COMMAND.and_then()) {
         Ok(result) => print_result(console, request, answer, result),
         Err(error) => {
             let text = format!(

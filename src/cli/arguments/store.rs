@@ -47,10 +47,41 @@ pub(crate) enum StoreAction {
         #[arg(long, value_enum, default_value = "text")]
         format: ListFormat,
     },
-    /// Send what waits, and take over what other hosts changed
+    /// Send what waits, and take over what other hosts changed (exit code 1: something waits or was rejected)
     Sync,
+    /// Move what waits for an earlier address or group to the configured one
+    Move {
+        /// URL that the configuration contained before
+        #[arg(long)]
+        from: String,
+        /// Group before; default: the configured one
+        #[arg(long)]
+        from_group: Option<String>,
+    },
+    /// List the operations that the server rejected, send them again, or remove them
+    Rejected {
+        /// What to do with them
+        #[arg(value_enum, default_value = "list")]
+        action: RejectedAction,
+        /// Names of operations, as listed; default: all
+        names: Vec<String>,
+        /// Output format of the list
+        #[arg(long, value_enum, default_value = "text")]
+        format: ListFormat,
+    },
     /// Keep the local copy current until it is interrupted
     Watch,
+}
+
+/// What `policyd store rejected` does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum RejectedAction {
+    /// List them, oldest first
+    List,
+    /// Send them again
+    Send,
+    /// Remove them
+    Drop,
 }
 
 /// Where shared documents are.

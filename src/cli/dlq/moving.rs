@@ -7,7 +7,8 @@ use serde_json::json;
 use super::{refused, report_problems, unknown};
 use crate::human::require_human;
 use crate::{Console, DlqRetry, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, ListFormat};
-use policyd_app::tasks::{ReviewedTasks, Stores};
+use policyd_app::sharing::SyncLimits;
+use policyd_app::tasks::{ClaimError, ReviewedTasks, Stores};
 use policyd_evaluation::dead_letter::cause;
 use policyd_state::dead_letter::{Hints, Task, TaskClaim, TaskEvent, TaskQueue};
 
@@ -174,6 +175,25 @@ pub(super) struct ClaimRequest<'r> {
     /// Name of the agent.
     pub(super) holder: &'r str,
     pub(super) lease: Duration,
+    /// Limits of the shared store.
+    pub(super) limits: SyncLimits<'r>,
+}
+
+/// How the claim of a dead letter ends.
+#[derive(Clone, Copy)]
+pub(super) struct ClaimEnd<'r> {
+    pub(super) id: &'r str,
+    pub(super) generation: u64,
+    /// Whether the task is done.
+    pub(super) is_done: bool,
+}
+
+/// Says what becomes of a claim whose answer was lost.
+fn outcome_of(error: &ClaimError) -> &'static str {
+    match error.is_outcome_unknown() {
+        true => ", or it is taken back",
+        false => "",
+    }
 }
 
 /// Claims a dead letter for an agent.
@@ -183,16 +203,16 @@ pub(super) fn claim(
     wish: &ClaimRequest<'_>,
     format: ListFormat,
 ) -> u8 {
-    let ClaimRequest { ids, holder, lease } = *wish;
+    let ClaimRequest { ids, holder, lease, limits } = *wish;
     let lists = stores.queues.peek();
     if let [id] = ids
         && lists.find(id).is_none()
     {
         return unknown(stores, console, &lists, id);
     }
-    match stores.claim(ids, holder, lease) {
+    match stores.claim(ids, holder, lease, limits) {
         Err(error) => {
-            console.eprint(&format!("{error}; nothing was claimed"));
+            console.eprint(&format!("{error}; nothing was claimed{}", outcome_of(&error)));
             EXIT_BROKEN
         }
         Ok(None) => {
@@ -220,13 +240,17 @@ pub(super) fn claim(
 pub(super) fn end_claim(
     stores: &Stores<'_>,
     console: &mut Console<'_>,
-    id: &str,
-    generation: u64,
-    is_done: bool,
+    end: ClaimEnd<'_>,
+    limits: SyncLimits<'_>,
 ) -> u8 {
-    match stores.end_claim(id, generation, is_done) {
+    let ClaimEnd { id, generation, is_done } = end;
+    match stores.end_claim(id, generation, is_done, limits) {
         Err(error) => {
-            console.eprint(&format!("{error}; the claim stays"));
+            let text = match error.is_outcome_unknown() {
+                true => "see `policyd dlq show` whether the claim ended",
+                false => "the claim stays",
+            };
+            console.eprint(&format!("{error}; {text}"));
             EXIT_BROKEN
         }
         Ok(true) => {

@@ -5,7 +5,6 @@ use serde_json::json;
 use super::SignalCommand;
 use crate::human::require_human;
 use crate::{Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, ListFormat};
-use policyd_app::sharing::COMMAND;
 use policyd_app::workspace::human::shown;
 use policyd_state::signal::SignalEvent;
 use policyd_store::file::Durability;
@@ -68,7 +67,7 @@ impl SignalCommand<'_, '_> {
             {
                 return Some(code);
             }
-            let response = store.decide_signal(&document, event, COMMAND);
+            let response = store.decide_signal(&document, event, self.limits);
             let code = print_response(console, &signal, "consumed", response);
             if code == EXIT_OK {
                 return Some(code);
@@ -93,7 +92,7 @@ impl SignalCommand<'_, '_> {
         };
         let NamedSignal { document, signal } = others.into_iter().find(meant)?;
         let outcome = end.outcome.clone();
-        let response = store.answer_signal(&document, end, COMMAND);
+        let response = store.answer_signal(&document, end, self.limits);
         Some(print_response(console, &signal, &outcome, response))
     }
 }

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::runs::SharedRun;
 use super::signals::{SignalChange, SignalResponse, signal_of};
+use super::void::VoidQuestion;
 use crate::breakers::record;
 use crate::escalations::{self, escalation_of};
 use crate::task_record::{record_of, task_of};
@@ -33,6 +34,8 @@ pub const APPROVAL: &str = "approval";
 pub const RUN: &str = "run";
 /// Kind of the document of a signal.
 pub const SIGNAL: &str = "signal";
+/// All kinds.
+pub const KINDS: [&str; 6] = [BREAKER, TASK, ESCALATION, APPROVAL, RUN, SIGNAL];
 /// Key of the queue in the document of a task.
 const QUEUE: &str = "queue";
 /// Key of the Markdown text in the document of an escalation.
@@ -54,6 +57,8 @@ pub enum SharedAction {
     Run { id: String, record: Box<SharedRun> },
     /// A change of a signal.
     Signal { id: String, change: SignalChange },
+    /// A question whose asker did not get the answer.
+    Void(VoidQuestion),
 }
 
 /// A change of a task.
@@ -376,6 +381,8 @@ pub enum SharedResponse {
     /// The run is recorded.
     Run,
     Signal(SignalResponse),
+    /// A void changes no document.
+    Void,
 }
 
 impl SharedAction {
@@ -389,6 +396,7 @@ impl SharedAction {
             Self::Approval { id, .. } => DocumentName { kind: APPROVAL, name: id },
             Self::Run { id, .. } => DocumentName { kind: RUN, name: id },
             Self::Signal { id, .. } => DocumentName { kind: SIGNAL, name: id },
+            Self::Void(void) => void.asked.document(),
         }
     }
 
@@ -437,6 +445,7 @@ impl SharedAction {
                 let (next, response) = change.apply(known.as_ref(), at);
                 (content(next.map(|it| json!(it))), SharedResponse::Signal(response))
             }
+            Self::Void(_) => (NewContent::Unchanged, SharedResponse::Void),
         }
     }
 }

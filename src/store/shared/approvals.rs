@@ -2,6 +2,7 @@
 //! the answer over, and only if the request on the server is the one that it made.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -100,11 +101,11 @@ impl SharedStore<'_> {
         id: &str,
         allowed: bool,
         by: &str,
-        limits: SyncLimits,
+        limits: SyncLimits<'_>,
     ) -> Result<AnswerResult, SyncError> {
         let change = ApprovalChange::Answered { allowed, by: by.to_owned() };
         let action = SharedAction::Approval { id: id.to_owned(), change };
-        match self.decide(action.clone(), limits) {
+        match self.submit(action.clone(), limits) {
             Ok(SharedResponse::Approval(effect)) => Ok(AnswerResult::Sent(effect)),
             Ok(_) => Ok(AnswerResult::Sent(ApprovalEffect::Unknown)),
             Err(SyncError::Server(error)) if !error.is_temporary() => Err(error.into()),
@@ -115,7 +116,7 @@ impl SharedStore<'_> {
                 }
                 Ok(AnswerResult::Queued)
             }
-            Err(SyncError::Deferred(_)) => {
+            Err(SyncError::Deferred(_) | SyncError::Busy) => {
                 self.push(action, self.world.now())?;
                 Ok(AnswerResult::Queued)
             }
@@ -154,12 +155,13 @@ impl SharedStore<'_> {
         &self,
         current: impl FnOnce() -> Vec<(String, Option<Value>)>,
         ahead_ms: i64,
+        lock_wait: Duration,
     ) -> Result<Vec<String>, WorldError> {
         let now = self.world.now();
         let own = format!("{}-", position::client(self.world, &self.folder)?);
         let mut problems = Vec::new();
         let mut taken: Vec<(PathBuf, NamedRequest)> = Vec::new();
-        self.mirror(APPROVALS).change(|all| {
+        self.mirror_within(APPROVALS, lock_wait).change(|all| {
             for (id, document) in current() {
                 let Some(mut request) = document.as_ref().and_then(request_of) else {
                     all.remove(&id);

@@ -171,6 +171,7 @@ impl SharedStore<'_> {
             let operation = format!("{client}-copy-{digest}");
             let document = DocumentName { kind: &kind, name: &name };
             let mut is_new = false;
+            server.limit(wait);
             let result = server.change(
                 DocumentChange { operation: &operation, document },
                 &mut |known, _| match known {
@@ -192,7 +193,8 @@ impl SharedStore<'_> {
     /// # Errors
     /// The position was not saved.
     pub fn forget_position(&self) -> Result<(), SyncError> {
-        let position = super::SyncPosition { version: 0, at: None, ..self.position()? };
+        let mut position = self.position()?;
+        position.forget();
         Ok(position.save(self.world, &self.folder)?)
     }
 

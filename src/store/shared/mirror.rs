@@ -1,6 +1,7 @@
 //! The local copy of documents that only the shared store contains: one file for each kind, below the user's state.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -45,9 +46,13 @@ pub(super) struct Mirror<'a> {
 impl SharedStore<'_> {
     /// Returns the local copy of a kind.
     pub(super) fn mirror(&self, kind: MirroredKind) -> Mirror<'_> {
+        self.mirror_within(kind, HOOK_LOCK_WAIT)
+    }
+
+    /// Returns the local copy of a kind, whose lock is waited for at most this long.
+    pub(super) fn mirror_within(&self, kind: MirroredKind, lock_wait: Duration) -> Mirror<'_> {
         let (folder, durability) = (self.folder.as_path(), self.durability.clone());
-        let documents =
-            Documents::new(self.world, folder, durability, HOOK_LOCK_WAIT, MIRROR_BYTES_MAX);
+        let documents = Documents::new(self.world, folder, durability, lock_wait, MIRROR_BYTES_MAX);
         let file = format!("{}.json", kind.name);
         Mirror { documents, kind, file }
     }

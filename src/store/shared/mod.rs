@@ -16,9 +16,11 @@ mod mirror;
 mod outbox;
 mod position;
 mod runs;
+mod sent;
 pub mod settings;
 mod signals;
 mod sync;
+mod void;
 
 use std::path::{Path, PathBuf};
 
@@ -29,18 +31,22 @@ use action::SharedAction;
 pub use approvals::{AnswerResult, AskedCall, NamedRequest};
 pub use copy::{Difference, DifferenceKind};
 use outbox::Outbox;
-pub use outbox::QueuedOperation;
+pub use outbox::{QueuedOperation, RejectedOperation};
 use policyd_base::limits::SHARED_FILE_BYTES_MAX;
 use policyd_world::{World, WorldError};
 use policyd_yaml::time::Timestamp;
 pub use position::SyncPosition;
 pub use runs::SharedRun;
+use sent::SentLog;
 use settings::{SharedSettingsError, SharedStoreSettings};
 pub use signals::{NamedSignal, SharedSignal, SharedSignalEnd, SignalResponse};
 pub use sync::{COMMAND, QUICK, STORE_COMMAND, SyncError, SyncLimits, SyncResult};
 
 /// Directory below the user's state of a project.
 const FOLDER: &str = "shared";
+
+/// Directory of the operations that were sent.
+const SENT: &str = "sent";
 
 /// Name of the host on Linux.
 const HOST_NAME: &str = "/proc/sys/kernel/hostname";
@@ -107,10 +113,35 @@ impl<'a> SharedStore<'a> {
         self.outbox().elsewhere()
     }
 
-    /// Returns the number of operations that the server rejected for good.
+    /// Returns the operations that the server rejected for good, oldest first.
     #[must_use]
-    pub fn rejected(&self) -> usize {
+    pub fn rejected(&self) -> Vec<RejectedOperation> {
         self.outbox().rejected()
+    }
+
+    /// Puts a rejected operation back into the outbox, so that it is sent again.
+    ///
+    /// # Errors
+    /// The file cannot be moved.
+    pub fn restore_rejected(&self, operation: &RejectedOperation) -> Result<(), WorldError> {
+        self.outbox().restore(&operation.name)
+    }
+
+    /// Removes a rejected operation.
+    ///
+    /// # Errors
+    /// The file cannot be removed.
+    pub fn discard_rejected(&self, operation: &RejectedOperation) -> Result<(), WorldError> {
+        self.outbox().discard(&operation.name)
+    }
+
+    /// Moves what waits for another server or group to the configured ones. Returns the number of operations.
+    ///
+    /// # Errors
+    /// A file cannot be moved.
+    pub fn take_waiting_of(&self, url: &str, group: &str) -> Result<usize, WorldError> {
+        let from = settings::fingerprint(url, group);
+        if from == self.settings.fingerprint() { Ok(0) } else { self.outbox().take_from(&from) }
     }
 
     /// Returns what is known of the server.
@@ -143,6 +174,11 @@ impl<'a> SharedStore<'a> {
     #[must_use]
     pub fn now(&self) -> Timestamp {
         self.world.now()
+    }
+
+    fn sent(&self) -> SentLog<'a> {
+        let (folder, store) = (self.folder.join(SENT), self.settings.fingerprint());
+        SentLog { world: self.world, folder, store }
     }
 
     fn outbox(&self) -> Outbox<'a> {

@@ -7,9 +7,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use serde::{Deserialize, Serialize};
 
 use super::action::SharedAction;
+use super::void::VoidQuestion;
 use crate::document::{DamageAction, DocumentError, StoredDocument, with_version};
 use crate::file::Durability;
-use policyd_base::limits::{OPERATION_BYTES_MAX, OUTBOX_MAX};
+use policyd_base::limits::{OPERATION_BYTES_MAX, OUTBOX_MAX, SHARED_FILE_BYTES_MAX};
 use policyd_world::{World, WorldError};
 use policyd_yaml::time::Timestamp;
 
@@ -24,6 +25,37 @@ pub struct QueuedOperation {
     /// Time of the event on this host.
     pub at: Timestamp,
     pub action: SharedAction,
+}
+
+impl QueuedOperation {
+    /// Returns the id of the question that the operation is, or whose void it is.
+    pub(super) const fn question(&self) -> &String {
+        if let SharedAction::Void(void) = &self.action { &void.operation } else { &self.id }
+    }
+
+    /// Returns the operation that is left of this one.
+    pub(super) fn voided(&self, void: VoidQuestion) -> Self {
+        Self { id: format!("{}-void", self.id), at: self.at, action: SharedAction::Void(void) }
+    }
+}
+
+/// An operation that the server rejected for good, or a file of the outbox that is none.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RejectedOperation {
+    /// Name, without the extension of the file.
+    pub name: String,
+    /// Why. Empty: unknown, from an earlier version.
+    pub why: String,
+    /// The operation; `None` if the file is none.
+    pub operation: Option<QueuedOperation>,
+}
+
+/// A file of the outbox that cannot be sent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct UnreadOperation {
+    pub(super) why: String,
+    /// Whether it waits: for a newer version of policyd that wrote it, or until it can be read.
+    pub(super) waits: bool,
 }
 
 /// The outbox of one state directory.
@@ -109,18 +141,26 @@ impl Outbox<'_> {
         names
     }
 
-    /// Reads an operation. `None` if another process removed it, or if the file is damaged. A damaged file is moved to
-    /// the rejected operations.
+    /// Reads an operation. `None` if another process removed it.
     ///
     /// # Errors
-    /// A newer version of policyd wrote the operation, or it cannot be read. It waits, and so do those behind it.
-    pub(super) fn read(&self, name: &str) -> Result<Option<QueuedOperation>, DocumentError> {
+    /// The file is not an operation, a newer version of policyd wrote it, or it cannot be read now.
+    pub(super) fn read(&self, name: &str) -> Result<Option<QueuedOperation>, UnreadOperation> {
         let document = self.document(name);
+        let unread = |why: String| UnreadOperation { why, waits: false };
         match document.load() {
-            Err(problem @ DocumentError::Damaged { .. }) => {
-                self.reject(name).map(|()| None).map_err(|_| problem)
+            Ok(Some(operation)) => Ok(Some(operation)),
+            // An empty file, or a link without a target.
+            Ok(None) if self.world.entry(document.path()).is_ok() => {
+                Err(unread("the file is empty, or a link to nothing".to_owned()))
             }
-            loaded => loaded,
+            Ok(None) => Ok(None),
+            Err(DocumentError::Damaged { why, .. }) => Err(unread(format!("damaged: {why}"))),
+            Err(DocumentError::Io {
+                source: source @ (WorldError::TooLarge(_) | WorldError::NotAFile),
+                ..
+            }) => Err(unread(source.to_string())),
+            Err(problem) => Err(UnreadOperation { why: problem.note(), waits: true }),
         }
     }
 
@@ -129,21 +169,77 @@ impl Outbox<'_> {
         drop(self.world.remove(&self.folder.join(name)));
     }
 
-    /// Sets an operation apart that the server rejected for good.
-    pub(super) fn reject(&self, name: &str) -> Result<(), WorldError> {
+    /// Removes what was saved for the case that the answer to a question does not come.
+    pub(super) fn settle(&self, name: &str) -> Result<(), WorldError> {
+        match self.world.remove(&self.folder.join(format!("{name}.json"))) {
+            Ok(()) | Err(WorldError::NotFound) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Sets an operation apart that the server rejected for good, or that is none.
+    pub(super) fn reject(&self, name: &str, why: &str) -> Result<(), WorldError> {
         let folder = self.folder.join(REJECTED);
         self.world.create_folder(&folder)?;
-        self.world.rename(&self.folder.join(name), &folder.join(name))
+        self.world.rename(&self.folder.join(name), &folder.join(name))?;
+        // Only the list of rejected operations contains it.
+        drop(self.world.write(&folder.join(reason_of(name)), why.as_bytes()));
+        Ok(())
     }
 
-    /// Returns whether an operation was rejected.
-    pub(super) fn is_rejected(&self, name: &str) -> bool {
-        self.world.stat(&self.folder.join(REJECTED).join(name)).is_ok()
+    /// Returns the rejected operations, oldest first.
+    pub(super) fn rejected(&self) -> Vec<RejectedOperation> {
+        let folder = self.folder.join(REJECTED);
+        let mut names = self.world.list(&folder).unwrap_or_default();
+        names.retain(|it| it.ends_with(".json") && !it.starts_with('.'));
+        names.sort();
+        let read = |name: String| {
+            let why = self.world.read(&folder.join(reason_of(&name)), SHARED_FILE_BYTES_MAX);
+            let why = String::from_utf8_lossy(&why.unwrap_or_default()).trim().to_owned();
+            let path = folder.join(&name);
+            let document =
+                StoredDocument::new(self.world, path, OPERATION_BYTES_MAX, DamageAction::Refuse);
+            let operation = document.load().unwrap_or_default();
+            RejectedOperation { name: name.trim_end_matches(".json").to_owned(), why, operation }
+        };
+        names.into_iter().map(read).collect()
     }
 
-    /// Returns the number of rejected operations.
-    pub(super) fn rejected(&self) -> usize {
-        let names = self.world.list(&self.folder.join(REJECTED)).unwrap_or_default();
-        names.iter().filter(|it| it.ends_with(".json")).count()
+    /// Puts a rejected operation back, so that it is sent again.
+    pub(super) fn restore(&self, name: &str) -> Result<(), WorldError> {
+        let (file, folder) = (format!("{name}.json"), self.folder.join(REJECTED));
+        self.world.rename(&folder.join(&file), &self.folder.join(&file))?;
+        drop(self.world.remove(&folder.join(reason_of(&file))));
+        Ok(())
     }
+
+    /// Removes a rejected operation.
+    pub(super) fn discard(&self, name: &str) -> Result<(), WorldError> {
+        let (file, folder) = (format!("{name}.json"), self.folder.join(REJECTED));
+        let path = folder.join(&file);
+        match self.world.remove(&path) {
+            Ok(()) => {}
+            // A directory is not an operation.
+            Err(_) => self.world.remove_folder(&path)?,
+        }
+        drop(self.world.remove(&folder.join(reason_of(&file))));
+        Ok(())
+    }
+
+    /// Moves the operations that wait for another store to this one. Their ids stay. Returns their number.
+    pub(super) fn take_from(&self, store: &str) -> Result<usize, WorldError> {
+        let mut moved: usize = 0;
+        for name in self.all_names() {
+            let Some(start) = name.strip_suffix(&format!("-{store}.json")) else { continue };
+            let next = format!("{start}-{}.json", self.store);
+            self.world.rename(&self.folder.join(&name), &self.folder.join(next))?;
+            moved = moved.saturating_add(1);
+        }
+        Ok(moved)
+    }
+}
+
+/// Returns the name of the file that says why an operation was rejected.
+fn reason_of(name: &str) -> String {
+    format!("{}.txt", name.trim_end_matches(".json"))
 }

@@ -1,5 +1,6 @@
 //! What one state directory knows of the server: the last version, when it was read, and when to try again.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 
@@ -7,9 +8,11 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
+use super::sent::ResendPosition;
 use crate::document::{DamageAction, DocumentError, StoredDocument, with_version};
 use crate::file::Durability;
 use policyd_base::limits::{SHARED_FILE_BYTES_MAX, SHARED_RETRY_MAX, SHARED_RETRY_MIN};
+use policyd_world::server::ServerState;
 use policyd_world::{World, WorldError};
 use policyd_yaml::checksum::hex;
 use policyd_yaml::time::Timestamp;
@@ -34,6 +37,14 @@ pub struct SyncPosition {
     /// Version up to which the local files contain the changes of others. `version` is that of the format.
     #[serde(rename = "copied_version")]
     pub version: i64,
+    /// Mark of the change that made this version. `None`: unknown.
+    pub(super) mark: Option<String>,
+    /// History of the server that the version belongs to. Empty: unknown.
+    pub(super) epoch: String,
+    /// Kinds of documents that the local files contain up to the version.
+    pub(super) kinds: BTreeSet<String>,
+    /// From where sent operations are sent again. `None`: the server has them.
+    pub(super) resend: Option<ResendPosition>,
     /// When the server was asked last.
     pub at: Option<Timestamp>,
     /// Time of the server minus the time of this host, in milliseconds.
@@ -72,6 +83,38 @@ impl SyncPosition {
     /// A newer version of policyd wrote the document, or it cannot be written.
     pub(super) fn save(&self, world: &dyn World, folder: &Path) -> Result<(), DocumentError> {
         save(&document(world, folder, FILE), self)
+    }
+
+    /// Compares what is known with the server, which is asked before anything is sent. Everything is read again if the
+    /// server has another history, and if further kinds are shared; what was sent lately is sent again if it has another
+    /// history.
+    pub(super) fn meet(&mut self, state: &ServerState, kinds: BTreeSet<String>, now: Timestamp) {
+        let is_other = !self.is_history_of(state);
+        if is_other {
+            self.resend = Some(ResendPosition::oldest(now));
+        }
+        if is_other || !kinds.is_subset(&self.kinds) {
+            self.forget();
+        }
+        self.epoch.clone_from(&state.epoch);
+        self.kinds = kinds;
+    }
+
+    /// Returns whether the server has the changes that the local files contain.
+    fn is_history_of(&self, state: &ServerState) -> bool {
+        let is_epoch = self.epoch.is_empty() || self.epoch == state.epoch;
+        let is_mark = self.mark.is_none() || self.mark == state.mark;
+        is_epoch && is_mark && state.version >= self.version
+    }
+
+    /// Records the difference of the clocks.
+    pub(super) fn notice_time(&mut self, of_server: Timestamp, now: Timestamp) {
+        self.ahead_ms = of_server.millis().saturating_sub(now.millis());
+    }
+
+    /// Forgets the version, so that every document is read again.
+    pub(super) fn forget(&mut self) {
+        (self.version, self.mark, self.at) = (0, None, None);
     }
 
     /// Returns whether an attempt makes sense now. A clock that went back does not delay it for long.
@@ -144,4 +187,64 @@ pub(super) fn client(world: &dyn World, folder: &Path) -> Result<String, WorldEr
     // Two processes can create it at once. Both ids are unique, so either is right.
     world.write(&path, id.as_bytes())?;
     Ok(id)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: Timestamp = Timestamp::from_millis(1_767_225_600_000);
+
+    fn kinds(names: &[&str]) -> BTreeSet<String> {
+        names.iter().map(|&it| it.to_owned()).collect()
+    }
+
+    fn known() -> SyncPosition {
+        let (mark, epoch) = (Some("m".to_owned()), "e".to_owned());
+        SyncPosition { version: 7, mark, epoch, kinds: kinds(&["task"]), ..SyncPosition::default() }
+    }
+
+    fn state(version: i64, epoch: &str, mark: Option<&str>) -> ServerState {
+        let (epoch, mark) = (epoch.to_owned(), mark.map(str::to_owned));
+        ServerState { version, epoch, mark, ..ServerState::default() }
+    }
+
+    #[test]
+    fn another_history_is_read_and_sent_again() {
+        for (found, is_other) in [
+            (state(7, "e", Some("m")), false),
+            (state(9, "e", Some("m")), false),
+            // The server went back, made the version in another way, or is another one.
+            (state(6, "e", None), true),
+            (state(9, "e", Some("x")), true),
+            (state(9, "e", None), true),
+            (state(7, "f", Some("m")), true),
+        ] {
+            let mut position = known();
+            position.meet(&found, kinds(&["task"]), NOW);
+            let version = if is_other { 0 } else { 7 };
+            assert_eq!(
+                (position.version, position.resend.is_some()),
+                (version, is_other),
+                "{found:?}"
+            );
+            assert_eq!(position.epoch, found.epoch);
+        }
+        // A position of an earlier version knows only the version.
+        let mut position = SyncPosition { epoch: String::new(), mark: None, ..known() };
+        position.meet(&state(8, "e", None), kinds(&["task"]), NOW);
+        assert_eq!((position.version, position.resend), (7, None));
+    }
+
+    #[test]
+    fn a_kind_that_is_shared_later_is_read_from_the_beginning() {
+        let mut position = known();
+        position.meet(&state(9, "e", Some("m")), kinds(&["run", "task"]), NOW);
+        assert_eq!((position.version, position.resend), (0, None));
+        position.version = 9;
+        position.meet(&state(9, "e", None), kinds(&["task"]), NOW);
+        assert_eq!(position.version, 9, "less is shared");
+        position.meet(&state(9, "e", None), kinds(&["run", "task"]), NOW);
+        assert_eq!(position.version, 0, "what was not shared in between was not read");
+    }
 }

@@ -174,17 +174,10 @@ impl SharedStoreSettings {
         })
     }
 
-    /// Returns a short hash of the server, the database, and the group: what is known of one store says nothing about
-    /// another. The account does not matter.
+    /// Returns the fingerprint of the configured store.
     #[must_use]
     pub fn fingerprint(&self) -> String {
-        let url = self.url.split_once('?').map_or(self.url.as_str(), |(url, _)| url);
-        let place = url.split_once("://").map_or(url, |(_, rest)| rest);
-        let place = place.rsplit_once('@').map_or(place, |(_, place)| place);
-        let text = format!("{place}\n{}", self.group);
-        let mut digits = hex(&Sha256::digest(text.as_bytes()));
-        digits.truncate(FINGERPRINT_DIGITS);
-        digits
+        fingerprint(&self.url, &self.group)
     }
 
     /// Returns the URL without a password.
@@ -290,4 +283,17 @@ impl SharedStoreSettings {
     pub fn shares_breaker(key: &str) -> bool {
         key.starts_with("api/")
     }
+}
+
+/// Returns a short hash of the server, the database, and the group: what is known of one store says nothing about another.
+/// The account does not matter.
+#[must_use]
+pub fn fingerprint(url: &str, group: &str) -> String {
+    let url = url.split_once('?').map_or(url, |(url, _)| url);
+    let place = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let place = place.rsplit_once('@').map_or(place, |(_, place)| place);
+    let text = format!("{place}\n{group}");
+    let mut digits = hex(&Sha256::digest(text.as_bytes()));
+    digits.truncate(FINGERPRINT_DIGITS);
+    digits
 }

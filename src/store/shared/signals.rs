@@ -10,6 +10,7 @@ use super::action::{SharedAction, SharedResponse};
 use super::mirror::SIGNALS;
 use super::{SharedStore, SyncError, SyncLimits, position};
 use crate::document::DocumentError;
+use policyd_base::limits::SHARED_CLOCK_TOLERANCE;
 use policyd_state::signal::{End, Signal, SignalEffect, SignalEvent, SignalPhase, step};
 use policyd_world::WorldError;
 use policyd_yaml::time::Timestamp;
@@ -89,6 +90,8 @@ pub enum SignalChange {
     Released { by: String },
     /// A consumer consumes it.
     Consumed { by: String },
+    /// A consumer that did not learn of its consumption gives the signal back.
+    Reopened { by: String },
     /// It ended: a human answered it, or its host ended it.
     Ended(SharedSignalEnd),
 }
@@ -121,6 +124,21 @@ impl SharedSignal {
     pub fn message(&self) -> &str {
         let fields = ["text", "reason", "message", "input", "plan"];
         fields.iter().map(|it| self.text(it)).find(|it| !it.is_empty()).unwrap_or_default()
+    }
+
+    /// Moves the times to a clock that is ahead. A small difference does not count.
+    pub(super) fn shifted(mut self, ahead_ms: i64) -> Self {
+        let tolerance = u64::try_from(SHARED_CLOCK_TOLERANCE.as_millis()).unwrap_or(u64::MAX);
+        if ahead_ms.unsigned_abs() < tolerance {
+            return self;
+        }
+        let moved = |at: Timestamp| Timestamp::from_millis(at.millis().saturating_add(ahead_ms));
+        self.created = moved(self.created);
+        self.expires = self.expires.map(moved);
+        if let Some(claim) = &mut self.claim {
+            claim.until = moved(claim.until);
+        }
+        self
     }
 
     fn state(&self) -> Signal {
@@ -180,10 +198,14 @@ impl SignalChange {
     ) -> (Option<SharedSignal>, SignalResponse) {
         let Some(known) = known else {
             return match self {
-                Self::Emitted(signal) => (Some((**signal).clone()), SignalResponse::Changed),
+                Self::Emitted(signal) => {
+                    let ahead_ms = now.millis().saturating_sub(signal.created.millis());
+                    (Some((**signal).clone().shifted(ahead_ms)), SignalResponse::Changed)
+                }
                 Self::Claimed { .. }
                 | Self::Released { .. }
                 | Self::Consumed { .. }
+                | Self::Reopened { .. }
                 | Self::Ended(_) => (None, SignalResponse::Unknown),
             };
         };
@@ -195,6 +217,13 @@ impl SignalChange {
             }
             Self::Released { by } => next.apply(SignalEvent::Release { by }, now),
             Self::Consumed { by } => next.apply(SignalEvent::Consume { by }, now),
+            Self::Reopened { by } => {
+                let is_own = |it: &SharedSignalEnd| {
+                    End::find(&it.outcome) == Some(End::Consumed) && it.by == *by
+                };
+                next.ended = next.ended.filter(|it| !is_own(it));
+                next.ended.is_some().then(|| "another one ended it".to_owned())
+            }
             Self::Ended(_) if known.ended.is_none() && known.state().is_over(now) => {
                 Some("it expired".to_owned())
             }
@@ -310,7 +339,7 @@ impl SharedStore<'_> {
         &self,
         document: &str,
         event: SignalEvent<'_>,
-        limits: SyncLimits,
+        limits: SyncLimits<'_>,
     ) -> Result<SignalResponse, SyncError> {
         let client = position::client(self.world, &self.folder)?;
         let named = |by: &str| format!("{by}@{client}");
@@ -334,7 +363,7 @@ impl SharedStore<'_> {
         &self,
         document: &str,
         end: SharedSignalEnd,
-        limits: SyncLimits,
+        limits: SyncLimits<'_>,
     ) -> Result<SignalResponse, SyncError> {
         self.change_signal(document, SignalChange::Ended(end), limits)
     }
@@ -343,7 +372,7 @@ impl SharedStore<'_> {
         &self,
         document: &str,
         change: SignalChange,
-        limits: SyncLimits,
+        limits: SyncLimits<'_>,
     ) -> Result<SignalResponse, SyncError> {
         let action = SharedAction::Signal { id: document.to_owned(), change };
         match self.decide(action, limits)? {
@@ -352,7 +381,8 @@ impl SharedStore<'_> {
             | SharedResponse::Task(_)
             | SharedResponse::Escalation(_)
             | SharedResponse::Approval(_)
-            | SharedResponse::Run => Ok(SignalResponse::Unknown),
+            | SharedResponse::Run
+            | SharedResponse::Void => Ok(SignalResponse::Unknown),
         }
     }
 }
@@ -360,4 +390,40 @@ impl SharedStore<'_> {
 /// Reads a signal. `None` if the document is not one.
 pub(super) fn signal_of(document: &Value) -> Option<SharedSignal> {
     serde_json::from_value(document.clone()).ok()
+}
+
+/// Converts documents of the server to the clock of this host; `ahead_ms`: how far the clock of the server is ahead.
+pub(super) fn on_local_clock(
+    documents: Vec<(String, Option<Value>)>,
+    ahead_ms: i64,
+) -> Vec<(String, Option<Value>)> {
+    let local = |document: Value| match signal_of(&document) {
+        Some(signal) if ahead_ms != 0 => json!(signal.shifted(ahead_ms.saturating_neg())),
+        Some(_) | None => document,
+    };
+    documents.into_iter().map(|(name, it)| (name, it.map(local))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_of_a_signal_are_those_of_the_clock_of_its_reader() {
+        const HOUR: i64 = 3_600_000;
+        let at = |minutes: i64| Timestamp::from_millis(1_767_225_600_000 + minutes * 60_000);
+        // The host is an hour behind the server, and its signal expires in ten minutes.
+        let (created, expires) = (at(0), Some(at(10)));
+        let signal = SharedSignal { created, expires, ..SharedSignal::default() };
+        let emitted = SignalChange::Emitted(Box::new(signal.clone()));
+        let (shared, _) = emitted.apply(None, at(60));
+        let shared = shared.unwrap();
+        assert_eq!((shared.created, shared.expires), (at(60), Some(at(70))));
+        assert!(shared.is_pending(at(61)) && !shared.is_pending(at(71)));
+        let document = vec![("s".to_owned(), Some(json!(shared)))];
+        let local = on_local_clock(document, HOUR).remove(0).1.unwrap();
+        assert_eq!(signal_of(&local), Some(signal.clone()));
+        let (near, _) = emitted.apply(None, Timestamp::from_millis(at(0).millis() + 900));
+        assert_eq!(near, Some(signal), "a small difference does not count");
+    }
 }

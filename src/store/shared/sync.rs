@@ -1,18 +1,23 @@
 //! Sends the outbox to the server in order, and takes over what others changed. The only code that waits for the
 //! server, always within a limit.
 
+use std::cell::Cell;
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use serde_json::Value;
 
 use super::SharedStore;
 use super::action::{
-    APPROVAL, BREAKER, ESCALATION, RUN, SIGNAL, SharedAction, SharedResponse, TASK,
+    APPROVAL, BREAKER, ESCALATION, KINDS, RUN, SIGNAL, SharedAction, SharedResponse, TASK,
 };
 use super::mirror::{RUNS, SIGNALS};
-use super::outbox::QueuedOperation;
+use super::outbox::{QueuedOperation, UnreadOperation};
 use super::position::SyncPosition;
+use super::sent::SentLog;
 use super::settings::SharedSettingsError;
+use super::signals::on_local_clock;
+use super::void::VoidQuestion;
 use crate::breakers::BreakerStore;
 use crate::document::DocumentError;
 use crate::escalations::EscalationStore;
@@ -21,38 +26,74 @@ use policyd_base::limits::{
     HOOK_LOCK_WAIT, SHARED_AGE_MAX, SHARED_CALL_TIME, SHARED_CLOCK_TOLERANCE, SHARED_COMMAND_WAIT,
     SHARED_HOOK_WAIT, SHARED_STORE_WAIT,
 };
-use policyd_world::WorldError;
 use policyd_world::server::{
-    ChangeResult, ChangedDocument, DocumentChange, DocumentName, DocumentServer, ServerChanges,
-    ServerError,
+    ChangeResult, ChangedDocument, DocumentChange, DocumentName, DocumentServer, NewContent,
+    ServerChanges, ServerError, ServerState,
 };
+use policyd_world::{HeldLock, World, WorldError};
 use policyd_yaml::time::Timestamp;
 
 /// Schema version whose server lets only a human answer approvals and signals. Before it, an account of an agent could
 /// change every row.
 const ANSWERS_SCHEMA: i32 = 4;
+/// Kinds that humans answer.
+const ANSWERED: [&str; 2] = [APPROVAL, SIGNAL];
+/// Lock of the process that exchanges changes.
+const LOCK: &str = ".sync.lock";
 /// The server limits a document to this size.
 const DOCUMENT_MIB: usize = 1;
 
 /// How long a synchronization may take, and when none is needed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct SyncLimits {
+pub struct SyncLimits<'t> {
     /// Longest time for the whole synchronization.
     pub wait: Duration,
+    /// What is left of a time that several synchronizations and questions share.
+    pub left: Option<&'t Cell<Duration>>,
     /// Age up to which the local files count as current.
     pub age_max: Duration,
     /// Whether to try although the last attempt failed a moment ago.
     pub at_once: bool,
 }
 
+impl SyncLimits<'_> {
+    /// Returns limits that share a time with others.
+    #[must_use]
+    pub const fn within(self, left: &Cell<Duration>) -> SyncLimits<'_> {
+        let Self { wait, age_max, at_once, .. } = self;
+        SyncLimits { wait, left: Some(left), age_max, at_once }
+    }
+
+    /// Returns the limits of what follows: a server that did not answer a moment ago is not waited for again.
+    #[must_use]
+    pub const fn and_then(self) -> Self {
+        Self { at_once: false, ..self }
+    }
+
+    /// Returns the time that is left.
+    fn time(self) -> Duration {
+        self.left.map_or(self.wait, |it| it.get().min(self.wait))
+    }
+
+    /// Does work whose time counts.
+    fn measured<T>(self, world: &dyn World, work: impl FnOnce() -> T) -> T {
+        let began = world.elapsed();
+        let done = work();
+        if let Some(left) = self.left {
+            left.set(left.get().saturating_sub(world.elapsed().saturating_sub(began)));
+        }
+        done
+    }
+}
+
 /// Limits of a hook, and of a command that scripts call often: a copy of a moment ago is current.
-pub const QUICK: SyncLimits =
-    SyncLimits { wait: SHARED_HOOK_WAIT, age_max: SHARED_AGE_MAX, at_once: false };
+pub const QUICK: SyncLimits<'static> =
+    SyncLimits { wait: SHARED_HOOK_WAIT, left: None, age_max: SHARED_AGE_MAX, at_once: false };
 /// Limits of a command, which can wait longer than a hook and always works on a current copy.
-pub const COMMAND: SyncLimits =
-    SyncLimits { wait: SHARED_COMMAND_WAIT, age_max: Duration::ZERO, at_once: true };
+pub const COMMAND: SyncLimits<'static> =
+    SyncLimits { wait: SHARED_COMMAND_WAIT, left: None, age_max: Duration::ZERO, at_once: true };
 /// Limits of a command about the store itself.
-pub const STORE_COMMAND: SyncLimits = SyncLimits { wait: SHARED_STORE_WAIT, ..COMMAND };
+pub const STORE_COMMAND: SyncLimits<'static> = SyncLimits { wait: SHARED_STORE_WAIT, ..COMMAND };
 
 /// Result of a synchronization.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -65,6 +106,10 @@ pub struct SyncResult {
     pub received: usize,
     /// Operations that still wait.
     pub waiting: usize,
+    /// What happened to questions whose answer was lost.
+    pub notes: Vec<String>,
+    /// Files of the outbox that wait because this program cannot read them.
+    pub unread: Vec<String>,
 }
 
 /// What was taken over from the server.
@@ -93,6 +138,27 @@ pub enum SyncError {
     /// An attempt failed a moment ago; the next one follows later.
     #[error("{0}")]
     Deferred(String),
+    /// Another process of this host uses the connection, or more changes wait than there is time for. The server is fine.
+    #[error("shared store: this host is busy with other changes; try again")]
+    Busy,
+}
+
+/// Whether an operation still counts if the process does not learn what the server did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum IfUnknown {
+    /// A question is void: nobody waits for the answer anymore.
+    Void,
+    /// The answer of a human is sent later.
+    Send,
+}
+
+/// The right of this process to exchange changes, among those of the host.
+struct SyncTurn {
+    _held: Box<dyn HeldLock>,
+    /// Elapsed time at which it ends.
+    end: Duration,
+    /// Whether other processes took a part of the time. A failure then says nothing about the server.
+    is_short: bool,
 }
 
 /// A connection in use.
@@ -101,6 +167,14 @@ struct ServerSession<'s, 'a> {
     server: Box<dyn DocumentServer>,
     /// Elapsed time at which the session must end.
     end: Duration,
+    /// Time that it had.
+    wait: Duration,
+    /// What the server said of itself.
+    state: ServerState,
+    /// Whether this session changed nothing on the server since then.
+    is_unchanged: bool,
+    /// Id of the question whose answer came. Its void is still in the outbox.
+    answered: Option<String>,
 }
 
 impl SharedStore<'_> {
@@ -108,93 +182,134 @@ impl SharedStore<'_> {
     ///
     /// # Errors
     /// The server did not answer in time, or local files could not be written. What waits is sent later.
-    pub fn sync(&self, limits: SyncLimits) -> Result<SyncResult, SyncError> {
-        let now = self.world.now();
+    pub fn sync(&self, limits: SyncLimits<'_>) -> Result<SyncResult, SyncError> {
+        limits.measured(self.world, || self.sync_within(limits))
+    }
+
+    fn sync_within(&self, limits: SyncLimits<'_>) -> Result<SyncResult, SyncError> {
         let position = self.position()?;
-        let idle = self.outbox().names().is_empty();
-        if idle && position.is_fresh(now, limits.age_max) {
+        if self.is_current(&position, limits) {
             return Ok(SyncResult::default());
         }
-        if !limits.at_once && !position.may_try(now) {
+        if !limits.at_once && !position.may_try(self.world.now()) {
             return Err(SyncError::Deferred(position.problem.unwrap_or_default()));
         }
-        let end = self.world.elapsed().saturating_add(limits.wait);
-        self.world.create_folder(&self.folder)?;
-        let lock = self.world.lock(&self.folder.join(".sync.lock"), limits.wait);
-        let _held = match lock {
-            Ok(held) => held,
-            // Another process synchronizes.
-            Err(WorldError::Locked(_)) => {
-                return Ok(SyncResult {
-                    waiting: self.outbox().names().len(),
-                    ..SyncResult::default()
-                });
-            }
-            Err(error) => return Err(error.into()),
-        };
+        let busy = || SyncResult { waiting: self.outbox().names().len(), ..SyncResult::default() };
+        let Some(turn) = self.turn(limits)? else { return Ok(busy()) };
         // Another process can have done it in between.
         let mut position = self.position()?;
-        if self.outbox().names().is_empty() && position.is_fresh(now, limits.age_max) {
+        if self.is_current(&position, limits) {
             return Ok(SyncResult::default());
         }
-        let result = self.connect(end).and_then(|mut session| session.sync(&mut position));
+        let session = self.connect(turn.end, &mut position);
+        let result = session.and_then(|mut it| it.sync(&mut position));
+        let is_busy = result.as_ref().is_err_and(|it| it.is_contention(turn.is_short));
         let now = self.world.now();
         match &result {
             Ok(_) => position.succeed(now),
+            Err(_) if is_busy => {}
             Err(error) => position.fail(error.to_string(), now),
         }
         position.save(self.world, &self.folder)?;
-        result
+        if is_busy { Ok(busy()) } else { result }
     }
 
-    /// Lets the server decide about an operation, after everything that waits was sent.
+    /// Returns whether nothing is to be sent, and the local files are young enough.
+    fn is_current(&self, position: &SyncPosition, limits: SyncLimits<'_>) -> bool {
+        position.is_fresh(self.world.now(), limits.age_max) && self.outbox().names().is_empty()
+    }
+
+    /// Waits for the other processes of this host, at most half of the time. `None` if they need longer.
+    fn turn(&self, limits: SyncLimits<'_>) -> Result<Option<SyncTurn>, SyncError> {
+        let time = limits.time();
+        if time.is_zero() {
+            return Err(ServerError::TimedOut(limits.wait).into());
+        }
+        let half = |it: Duration| it.checked_div(2).unwrap_or_default();
+        let began = self.world.elapsed();
+        self.world.create_folder(&self.folder)?;
+        match self.world.lock(&self.folder.join(LOCK), half(time)) {
+            Ok(held) => {
+                let waited = self.world.elapsed().saturating_sub(began);
+                let rest = time.saturating_sub(waited);
+                let is_short =
+                    waited > time.checked_div(10).unwrap_or_default() || rest < half(limits.wait);
+                Ok(Some(SyncTurn { _held: held, end: began.saturating_add(time), is_short }))
+            }
+            Err(WorldError::Locked(_)) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Lets the server decide about a question, after everything that waits was sent. If the answer is lost, the question
+    /// is void.
     ///
     /// # Errors
-    /// As for [`SharedStore::sync`]. If it is unknown whether the server applied the operation, it waits in the
-    /// outbox and is not applied twice.
+    /// As for [`SharedStore::sync`]. Nothing was changed, or it is taken back by the next synchronization where that is
+    /// possible.
     pub fn decide(
         &self,
         action: SharedAction,
-        limits: SyncLimits,
+        limits: SyncLimits<'_>,
+    ) -> Result<SharedResponse, SyncError> {
+        limits.measured(self.world, || self.ask_server(action, limits, IfUnknown::Void))
+    }
+
+    /// Lets the server decide about an answer of a human. If it is unknown whether the server has it, it waits in the outbox
+    /// and is not applied twice.
+    ///
+    /// # Errors
+    /// As for [`SharedStore::sync`].
+    pub(super) fn submit(
+        &self,
+        action: SharedAction,
+        limits: SyncLimits<'_>,
+    ) -> Result<SharedResponse, SyncError> {
+        limits.measured(self.world, || self.ask_server(action, limits, IfUnknown::Send))
+    }
+
+    fn ask_server(
+        &self,
+        action: SharedAction,
+        limits: SyncLimits<'_>,
+        if_unknown: IfUnknown,
     ) -> Result<SharedResponse, SyncError> {
         let now = self.world.now();
         let position = self.position()?;
         if !limits.at_once && !position.may_try(now) {
             return Err(SyncError::Deferred(position.problem.unwrap_or_default()));
         }
-        let end = self.world.elapsed().saturating_add(limits.wait);
-        self.world.create_folder(&self.folder)?;
-        let _held = self.world.lock(&self.folder.join(".sync.lock"), limits.wait)?;
+        let turn = self.turn(limits)?.ok_or(SyncError::Busy)?;
         let mut position = self.position()?;
-        let outbox = self.outbox();
         let client = super::position::client(self.world, &self.folder)?;
-        let (name, operation) = outbox.make(&client, action, now);
-        let decided = self.connect(end).and_then(|mut session| {
-            session.send(&mut SyncResult::default(), &mut position)?;
-            session.limit()?;
-            let response = session.apply(&operation).inspect_err(|error| {
-                if error.is_commit_unknown() {
-                    // If it cannot be saved, either the server has it or nothing happened.
-                    let _not_saved = outbox.save(&name, &operation);
-                }
-            })?;
-            // The decision is made. What others changed can follow later.
-            drop(session.receive(&mut position));
-            Ok(response)
-        });
+        let question = self.outbox().make(&client, action, now);
+        let session = self.connect(turn.end, &mut position);
+        let decided = session.and_then(|mut it| it.ask(&question, if_unknown, &mut position));
         match &decided {
             Ok(_) => position.succeed(self.world.now()),
             // The server answered, so it is not avoided from now on.
-            Err(SyncError::Server(error)) if !error.is_temporary() => {}
+            Err(SyncError::Server(error)) if error.is_commit_unknown() || !error.is_temporary() => {
+            }
+            Err(error) if error.is_contention(turn.is_short) => {}
             Err(error) => position.fail(error.to_string(), self.world.now()),
         }
-        position.save(self.world, &self.folder)?;
+        let saved = position.save(self.world, &self.folder);
         let applied_before = || WorldError::Io("the operation was applied before".to_owned());
-        decided?.ok_or_else(|| applied_before().into())
+        let response = decided?.ok_or_else(applied_before)?;
+        // The answer counts although the position was not saved: what it says can be read again.
+        drop(saved);
+        // From here on, the asker has the answer.
+        self.outbox().settle(&question.0)?;
+        Ok(response)
     }
 
     /// Records that the user was notified of a problem. Returns whether that was still to be done.
     pub fn notify_once(&self) -> bool {
+        // Of two processes, one notifies. Another one that holds the lock for long does it itself.
+        let lock = self.world.lock(&self.folder.join(LOCK), SHARED_CALL_TIME);
+        if matches!(lock, Err(WorldError::Locked(_))) {
+            return false;
+        }
         let Ok(mut position) = self.position() else { return true };
         if position.problem.is_none() || position.notified {
             return false;
@@ -203,11 +318,25 @@ impl SharedStore<'_> {
         position.save(self.world, &self.folder).is_ok()
     }
 
-    fn connect(&self, end: Duration) -> Result<ServerSession<'_, '_>, SyncError> {
-        let left = || end.saturating_sub(self.world.elapsed());
-        let address = self.settings.address(self.world, left())?;
-        let server = self.world.connect(&address, left())?;
-        Ok(ServerSession { store: self, server, end })
+    /// Connects, and learns where the server is before anything is sent. A server whose schema is too new is not used.
+    fn connect(
+        &self,
+        end: Duration,
+        position: &mut SyncPosition,
+    ) -> Result<ServerSession<'_, '_>, SyncError> {
+        let wait = end.saturating_sub(self.world.elapsed());
+        let address = self.settings.address(self.world, wait)?;
+        let left = end.saturating_sub(self.world.elapsed());
+        let server = self.world.connect(&address, left)?;
+        let state = ServerState::default();
+        let (is_unchanged, answered) = (true, None);
+        let mut session =
+            ServerSession { store: self, server, end, wait, state, is_unchanged, answered };
+        session.limit()?;
+        session.state = session.server.state(position.version)?;
+        position.meet(&session.state, session.kinds(), self.world.now());
+        session.send_again(position)?;
+        Ok(session)
     }
 
     /// Connects for a command.
@@ -220,11 +349,27 @@ impl SharedStore<'_> {
     }
 }
 
+impl SyncError {
+    /// Returns whether other processes of this host are the cause; `is_short`: they took a part of the time.
+    const fn is_contention(&self, is_short: bool) -> bool {
+        match self {
+            Self::Busy | Self::Local(WorldError::Locked(_)) => true,
+            Self::Server(ServerError::TimedOut(_) | ServerError::Unreachable(_)) => is_short,
+            Self::Server(_)
+            | Self::Local(_)
+            | Self::Settings(_)
+            | Self::Document(_)
+            | Self::TooLarge(_)
+            | Self::Deferred(_) => false,
+        }
+    }
+}
+
 impl ServerSession<'_, '_> {
     fn sync(&mut self, position: &mut SyncPosition) -> Result<SyncResult, SyncError> {
         let mut result = SyncResult::default();
-        self.send(&mut result, position)?;
-        if result.waiting == 0 {
+        let is_complete = self.send(&mut result, position)?;
+        if is_complete && position.resend.is_none() {
             let received = self.receive(position)?;
             result.received = received.documents;
             result.rejected.extend(received.problems);
@@ -232,14 +377,95 @@ impl ServerSession<'_, '_> {
         Ok(result)
     }
 
+    /// Asks the server, after everything that waits was sent.
+    fn ask(
+        &mut self,
+        question: &(String, QueuedOperation),
+        if_unknown: IfUnknown,
+        position: &mut SyncPosition,
+    ) -> Result<Option<SharedResponse>, SyncError> {
+        let is_complete = self.send(&mut SyncResult::default(), position)?;
+        if !is_complete || position.resend.is_some() {
+            return Err(SyncError::Busy);
+        }
+        self.limit()?;
+        self.is_unchanged = false;
+        let (name, operation) = question;
+        let outbox = self.store.outbox();
+        let mut not_saved = None;
+        // Saved before the commit, so that it is there if the process does not learn what the server did.
+        let response = self.apply(operation, |response, content| {
+            let left = match if_unknown {
+                IfUnknown::Send => Some(operation.clone()),
+                IfUnknown::Void => {
+                    VoidQuestion::of(&operation.id, &operation.action, response, content)
+                        .map(|void| operation.voided(void))
+                }
+            };
+            not_saved = left.and_then(|it| outbox.save(name, &it).err());
+            not_saved.is_none()
+        });
+        if let Some(error) = not_saved {
+            return Err(error.into());
+        }
+        if matches!(&response, Err(error) if !error.is_commit_unknown()) {
+            outbox.remove(&format!("{name}.json"));
+        }
+        let response = response?;
+        self.answered = Some(operation.id.clone());
+        self.store.sent().add(operation, self.store.world.now());
+        // The decision is made. What others changed can follow later.
+        drop(self.receive(position));
+        Ok(response)
+    }
+
+    /// Returns the kinds that the local files take over. An older schema does not check who answered.
+    fn kinds(&self) -> BTreeSet<String> {
+        let checks = self.state.schema >= ANSWERS_SCHEMA;
+        let is_adopted = |kind: &&str| {
+            self.store.settings.shares_kind(kind) && (checks || !ANSWERED.contains(kind))
+        };
+        KINDS.into_iter().filter(is_adopted).map(str::to_owned).collect()
+    }
+
+    /// Sends again what a server that lost changes may not have, as much as there is time for.
+    fn send_again(&mut self, position: &mut SyncPosition) -> Result<(), SyncError> {
+        let sent = self.store.sent();
+        let now = self.store.world.now();
+        while let Some(mut from) = position.resend {
+            for operation in sent.read(from) {
+                if self.left() < SHARED_CALL_TIME {
+                    return Ok(());
+                }
+                self.limit()?;
+                match operation.map(|it| self.send_one(&it)) {
+                    Some(Err(error)) if error.is_temporary() => return Err(error.into()),
+                    // What the server rejects now, it did not have.
+                    Some(Ok(_) | Err(_)) | None => {}
+                }
+                from.lines = from.lines.saturating_add(1);
+                position.resend = Some(from);
+            }
+            position.resend = SentLog::next(from, now);
+        }
+        Ok(())
+    }
+
+    fn left(&self) -> Duration {
+        self.end.saturating_sub(self.store.world.elapsed())
+    }
+
     /// Takes over what others changed, as much as there is time for. Only one page is in memory at a time.
     fn receive(&mut self, position: &mut SyncPosition) -> Result<ReceivedChanges, SyncError> {
         let mut received = ReceivedChanges::default();
+        if position.version == self.state.version && self.is_unchanged {
+            position.notice_time(self.state.now, self.store.world.now());
+            return Ok(received);
+        }
         loop {
             self.limit()?;
             let changes = self.server.changes(position.version)?;
-            let now = self.store.world.now();
-            position.ahead_ms = changes.now.millis().saturating_sub(now.millis());
+            position.notice_time(changes.now, self.store.world.now());
             received.documents = received.documents.saturating_add(changes.documents.len());
             let large = changes.documents.iter().filter(|it| it.is_large);
             received.problems.extend(large.map(|it| {
@@ -248,42 +474,61 @@ impl ServerSession<'_, '_> {
             let complete = self.adopt(&changes, position.ahead_ms, &mut received)?;
             let is_page_complete = complete >= changes.version;
             position.version = complete.min(changes.version);
-            let left = self.end.saturating_sub(self.store.world.elapsed());
+            position.mark = changes.mark.filter(|_| is_page_complete);
             // The next synchronization continues from here.
-            if !changes.has_more || !is_page_complete || left < SHARED_CALL_TIME {
+            if !changes.has_more || !is_page_complete || self.left() < SHARED_CALL_TIME {
                 return Ok(received);
             }
         }
     }
 
-    /// Sends the operations in order, as many as there is time for.
+    /// Sends the operations in order, as many as there is time for. Returns whether all were sent that can be.
     fn send(
         &mut self,
         result: &mut SyncResult,
         position: &mut SyncPosition,
-    ) -> Result<(), SyncError> {
+    ) -> Result<bool, SyncError> {
         let outbox = self.store.outbox();
+        let mut kept: BTreeSet<String> = BTreeSet::new();
         loop {
-            let names = outbox.names();
+            let mut names = outbox.names();
+            names.retain(|it| !kept.contains(it));
             if names.is_empty() {
-                return Ok(());
+                if result.sent > 0 && position.resend.is_none() {
+                    self.store.sent().prune(self.store.world.now());
+                }
+                result.waiting = kept.len();
+                return Ok(true);
             }
             for name in names {
-                let Some(operation) = outbox.read(&name)? else {
-                    if outbox.is_rejected(&name) {
-                        result.rejected.push(format!("the operation `{name}` is damaged"));
-                    }
-                    continue;
-                };
-                let left = self.end.saturating_sub(self.store.world.elapsed());
-                if result.sent > 0 && left < SHARED_CALL_TIME {
+                if result.sent > 0 && self.left() < SHARED_CALL_TIME {
                     // The next process continues.
                     result.waiting = outbox.names().len();
-                    return Ok(());
+                    return Ok(false);
                 }
+                let operation = match outbox.read(&name) {
+                    Ok(Some(operation)) => operation,
+                    Ok(None) => continue,
+                    Err(UnreadOperation { why, waits: true }) => {
+                        result.unread.push(format!("`{name}` of the outbox waits: {why}"));
+                        kept.insert(name);
+                        continue;
+                    }
+                    Err(UnreadOperation { why, waits: false }) => {
+                        outbox.reject(&name, &why)?;
+                        result.rejected.push(format!("`{name}` of the outbox: {why}"));
+                        continue;
+                    }
+                };
                 self.limit()?;
-                match self.apply(&operation) {
-                    Ok(_) => result.sent = result.sent.saturating_add(1),
+                self.is_unchanged = false;
+                match self.send_one(&operation) {
+                    Ok(note) => {
+                        result.sent = result.sent.saturating_add(1);
+                        result.notes.extend(note);
+                        self.store.sent().add(&operation, self.store.world.now());
+                        outbox.remove(&name);
+                    }
                     Err(error) if error.is_temporary() => {
                         result.waiting = outbox.names().len();
                         return Err(error.into());
@@ -293,29 +538,55 @@ impl ServerSession<'_, '_> {
                         let text = format!("{} `{}`: {error}", document.kind, document.name);
                         result.rejected.push(text);
                         // The local change was wrong: the document is read again.
-                        position.version = 0;
-                        outbox.reject(&name)?;
+                        position.forget();
+                        outbox.reject(&name, &error.to_string())?;
                     }
                 }
-                outbox.remove(&name);
             }
         }
     }
 
-    /// Sets the limit of the next call to the time that is left.
-    fn limit(&mut self) -> Result<(), ServerError> {
-        let left = self.end.saturating_sub(self.store.world.elapsed());
-        if left.is_zero() {
-            return Err(ServerError::TimedOut(left));
+    /// Sends an operation. Returns what the user should know.
+    fn send_one(&mut self, operation: &QueuedOperation) -> Result<Option<String>, ServerError> {
+        let SharedAction::Void(void) = &operation.action else {
+            self.apply(operation, |_, _| true)?;
+            return Ok(None);
+        };
+        let change = DocumentChange { operation: &void.operation, document: void.asked.document() };
+        let result = self.server.change(change, &mut |_, _| NewContent::Unchanged)?;
+        let Some(undo) = &void.undo else {
+            return Ok((result == ChangeResult::AppliedBefore).then(|| void.note()));
+        };
+        if result == ChangeResult::Committed {
+            return Ok(None);
         }
-        self.server.limit(left);
-        Ok(())
+        let mut is_made = false;
+        let change = DocumentChange { operation: &operation.id, ..change };
+        self.server.change(change, &mut |text, now| {
+            let known: Option<Value> = text.and_then(|it| serde_json::from_str(it).ok());
+            is_made = undo.applies(known.as_ref());
+            match is_made {
+                true => undo.action.apply(known.as_ref(), now).0,
+                false => NewContent::Unchanged,
+            }
+        })?;
+        Ok(is_made.then(|| void.note()))
     }
 
-    /// Applies an operation. Times of events are moved to the clock of the server.
+    /// Fails if no time is left.
+    fn limit(&self) -> Result<(), ServerError> {
+        match self.left().is_zero() {
+            true => Err(ServerError::TimedOut(self.wait)),
+            false => Ok(()),
+        }
+    }
+
+    /// Applies an operation. Times of events are moved to the clock of the server. `prepare` gets the response and the
+    /// content before the commit, and returns whether they may be committed.
     fn apply(
         &mut self,
         operation: &QueuedOperation,
+        mut prepare: impl FnMut(&SharedResponse, &NewContent) -> bool,
     ) -> Result<Option<SharedResponse>, ServerError> {
         let now = self.store.world.now();
         let age = now.since(operation.at);
@@ -327,8 +598,9 @@ impl ServerSession<'_, '_> {
             let age = i64::try_from(age.as_millis()).unwrap_or(i64::MAX);
             let at = Timestamp::from_millis(server_now.millis().saturating_sub(age));
             let (content, said) = operation.action.apply(known.as_ref(), at);
+            let is_prepared = prepare(&said, &content);
             response = Some(said);
-            content
+            if is_prepared { content } else { NewContent::Unchanged }
         })?;
         Ok(response.filter(|_| result == ChangeResult::Committed))
     }
@@ -342,42 +614,47 @@ impl ServerSession<'_, '_> {
         received: &mut ReceivedChanges,
     ) -> Result<i64, SyncError> {
         let SharedStore { world, root, durability, settings, .. } = self.store;
+        let wait = self.left().min(HOOK_LOCK_WAIT);
         let documents = changes.documents.as_slice();
         let mut complete = i64::MAX;
-        let has =
-            |kind: &str| settings.shares_kind(kind) && documents.iter().any(|it| it.kind == kind);
+        let kinds = self.kinds();
+        let has = |kind: &str| kinds.contains(kind) && documents.iter().any(|it| it.kind == kind);
         let tolerance = i64::try_from(SHARED_CLOCK_TOLERANCE.as_millis()).unwrap_or(i64::MAX);
         let ahead = if ahead_ms.abs() < tolerance { 0 } else { ahead_ms };
         if has(BREAKER) {
-            let local = BreakerStore::new(*world, root, durability.clone()).patient(HOOK_LOCK_WAIT);
+            let local = BreakerStore::new(*world, root, durability.clone()).patient(wait);
             local.adopt(|| self.current(documents, BREAKER, &mut complete), ahead)?;
         }
         if has(TASK) {
-            let local = QueueStore::new(*world, root, durability.clone(), HOOK_LOCK_WAIT);
+            let local = QueueStore::new(*world, root, durability.clone(), wait);
             local.adopt(|| self.current(documents, TASK, &mut complete))?;
         }
         if has(ESCALATION) {
-            let local = EscalationStore::new(*world, root, durability.clone(), HOOK_LOCK_WAIT);
+            let local = EscalationStore::new(*world, root, durability.clone(), wait);
             local.adopt(|| self.current(documents, ESCALATION, &mut complete))?;
         }
-        // An older schema does not check who answered.
-        let checks = changes.schema >= ANSWERS_SCHEMA;
-        if !checks && (has(APPROVAL) || has(SIGNAL)) {
+        let is_left_out = |it: &ChangedDocument| {
+            settings.shares_kind(&it.kind) && !kinds.contains(it.kind.as_str())
+        };
+        if documents.iter().any(is_left_out) {
             received.problems.push(format!(
                 "approvals and signals: the schema has version {}, in which agents can forge answers; \
                  run `policyd store migrate` with the URL of the administrator",
                 changes.schema
             ));
         }
-        if has(APPROVAL) && checks {
+        if has(APPROVAL) {
             let current = || self.current(documents, APPROVAL, &mut complete);
-            received.problems.extend(self.store.adopt_approvals(current, ahead)?);
+            received.problems.extend(self.store.adopt_approvals(current, ahead, wait)?);
         }
         if has(RUN) {
-            self.store.mirror(RUNS).adopt(|| self.current(documents, RUN, &mut complete))?;
+            self.store
+                .mirror_within(RUNS, wait)
+                .adopt(|| self.current(documents, RUN, &mut complete))?;
         }
-        if has(SIGNAL) && checks {
-            self.store.mirror(SIGNALS).adopt(|| self.current(documents, SIGNAL, &mut complete))?;
+        if has(SIGNAL) {
+            let current = || on_local_clock(self.current(documents, SIGNAL, &mut complete), ahead);
+            self.store.mirror_within(SIGNALS, wait).adopt(current)?;
         }
         Ok(complete)
     }
@@ -389,7 +666,8 @@ impl ServerSession<'_, '_> {
         kind: &str,
         complete: &mut i64,
     ) -> Vec<(String, Option<Value>)> {
-        let waiting = self.store.waiting();
+        let mut waiting = self.store.waiting();
+        waiting.retain(|it| self.answered.as_ref() != Some(it.question()));
         let is_waiting = |name: &str| {
             waiting.iter().any(|it| it.action.document() == DocumentName { kind, name })
         };

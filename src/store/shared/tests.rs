@@ -49,7 +49,7 @@ fn no_change_overwrites_what_it_cannot_read() {
 }
 
 #[test]
-fn an_operation_of_a_newer_version_waits_and_a_damaged_one_is_rejected() {
+fn an_operation_of_a_newer_version_waits_and_a_file_that_is_none_is_set_apart() {
     let world = machine();
     let store = store(&world);
     store
@@ -72,9 +72,13 @@ fn an_operation_of_a_newer_version_waits_and_a_damaged_one_is_rejected() {
     assert_eq!(outbox.read(&name), Ok(operation), "an earlier program wrote no version");
     let newer = text.replacen("\"version\":1", "\"version\":2", 1);
     world.put(&path, &newer);
-    assert!(outbox.read(&name).unwrap_err().note().contains("update policyd"));
-    assert_eq!((world.get(&path).unwrap(), outbox.rejected()), (newer.into_bytes(), 0));
-    world.put(&path, "{\"id\": 1}");
-    assert_eq!(outbox.read(&name), Ok(None));
-    assert!(outbox.is_rejected(&name) && outbox.names().is_empty());
+    let problem = outbox.read(&name).unwrap_err();
+    assert!(problem.waits && problem.why.contains("update policyd"), "{problem:?}");
+    for (text, why) in [("{\"id\": 1}".to_owned(), "damaged"), (String::new(), "empty")] {
+        world.put(&path, text);
+        let problem = outbox.read(&name).unwrap_err();
+        assert!(!problem.waits && problem.why.contains(why), "{problem:?}");
+    }
+    world.put(&path, "x".repeat(policyd_base::limits::OPERATION_BYTES_MAX + 1));
+    assert!(!outbox.read(&name).unwrap_err().waits);
 }

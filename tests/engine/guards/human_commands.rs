@@ -98,6 +98,8 @@ const FREE_COMMANDS: &[&str] = &[
     "store copy",
     "store runs",
     "store sync",
+    "store move",
+    "store rejected",
     "store watch",
     "signal emit",
     "signal list",

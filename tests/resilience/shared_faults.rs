@@ -1,0 +1,226 @@
+//! Questions whose answer is lost, servers that lose changes, and subjects that are shared later, on simulated hosts.
+
+use std::cell::Cell;
+use std::path::Path;
+use std::time::Duration;
+
+use policyd::state::breaker::BreakerEvent;
+use policyd::state::signal::SignalEvent;
+use policyd::store::breakers::BreakerStore;
+use policyd::store::file::Durability;
+use policyd::store::shared::{
+    COMMAND, QUICK, SharedSignal, SharedStore, SignalResponse, SyncError,
+};
+use policyd::world::World;
+use policyd::world::fake::{FakeServer, FakeWorld, ServerFault, Survival};
+use policyd::world::server::ServerError;
+use serde_json::Value;
+
+use crate::chance::Chance;
+use crate::shared_store::LIMITS;
+use crate::shared_store::{GROUP, KEY, ROOT, configure, counted, counting, host, shared};
+use crate::support::rounds;
+
+const SIGNALS: &str = "store: {url: \"postgres://db/x\", share: [signals]}\n";
+const CONFIG: &str = "/home/me/.config/policyd/config.yaml";
+
+/// Hosts that share signals.
+fn hosts(server: &FakeServer) -> [FakeWorld; 2] {
+    let hosts = ["a", "b"].map(|name| host(server, name));
+    hosts.iter().for_each(|it| it.put(CONFIG, SIGNALS));
+    shared(&hosts[0]).server(Duration::from_secs(1)).unwrap().migrate().unwrap();
+    hosts
+}
+
+/// Emits a signal on a host and synchronizes it. Returns the name of its document.
+fn emit(world: &FakeWorld) -> String {
+    let signal = SharedSignal {
+        id: "s1".to_owned(),
+        signal: "TESTS_PASSED".to_owned(),
+        created: world.now(),
+        ..SharedSignal::default()
+    };
+    shared(world).share_signal(signal, world.now()).unwrap();
+    shared(world).sync(LIMITS).unwrap();
+    shared(world).document_of("s1").unwrap().unwrap()
+}
+
+fn consume(world: &FakeWorld, document: &str) -> Result<SignalResponse, SyncError> {
+    shared(world).decide_signal(document, SignalEvent::Consume { by: "agent" }, LIMITS)
+}
+
+/// The end of the signal on the server.
+fn ended(server: &FakeServer, document: &str) -> Value {
+    let text = server.document(GROUP, "signal", document).unwrap();
+    serde_json::from_str::<Value>(&text).unwrap()["ended"].clone()
+}
+
+#[test]
+fn a_refused_question_is_never_asked_again() {
+    for (fault, is_unknown) in [
+        (ServerFault::RolledBack, false),
+        (ServerFault::ReadOnly, false),
+        (ServerFault::ChangeLost, false),
+        (ServerFault::CommitLost, true),
+        (ServerFault::AnswerLost, true),
+    ] {
+        let server = FakeServer::default();
+        let [one, other] = hosts(&server);
+        let document = emit(&one);
+        shared(&other).sync(LIMITS).unwrap();
+        server.set_fault(Some(fault));
+        let refused = consume(&other, &document).unwrap_err();
+        let SyncError::Server(error) = refused else { panic!("{fault:?}: {refused:?}") };
+        assert_eq!(error.is_commit_unknown(), is_unknown, "{fault:?}");
+        server.set_fault(None);
+        assert_eq!(shared(&other).has_waiting(), is_unknown, "{fault:?}: only a void waits");
+        other.advance(Duration::from_secs(60));
+        // The answer to the void can be lost, too.
+        if is_unknown {
+            server.set_fault(Some(ServerFault::AnswerLost));
+            assert!(shared(&other).sync(LIMITS).is_err());
+            other.advance(Duration::from_secs(60));
+        }
+        let result = shared(&other).sync(LIMITS).unwrap();
+        let notes = result.notes.join(" ");
+        let is_taken_back = fault == ServerFault::AnswerLost;
+        assert_eq!(notes.contains("was taken back"), is_taken_back, "{fault:?}: {notes}");
+        assert_eq!((result.waiting, result.rejected.len()), (0, 0), "{fault:?}");
+        assert_eq!(ended(&server, &document), Value::Null, "{fault:?}");
+        // It is there for the next one.
+        assert_eq!(consume(&one, &document).unwrap(), SignalResponse::Changed, "{fault:?}");
+        let again = consume(&other, &document).unwrap();
+        assert!(matches!(again, SignalResponse::Refused(_)), "{fault:?}: {again:?}");
+    }
+}
+
+#[test]
+fn a_process_that_ends_while_it_asks_consumes_nothing() {
+    let mut taken_back = 0;
+    for step in 0..40 {
+        let server = FakeServer::default();
+        let [one, other] = hosts(&server);
+        let document = emit(&one);
+        shared(&other).sync(LIMITS).unwrap();
+        let store = shared(&other);
+        other.crash_at(step);
+        let event = SignalEvent::Consume { by: "agent" };
+        let answered = store.decide_signal(&document, event, LIMITS);
+        drop(store);
+        let other = other.reboot(Survival::EVERYTHING);
+        other.put(CONFIG, SIGNALS);
+        other.set_env("HOME", "/home/me");
+        other.advance(Duration::from_secs(60));
+        taken_back += shared(&other).sync(LIMITS).unwrap().notes.len();
+        if answered.is_err() {
+            let next = consume(&one, &document).unwrap();
+            assert_eq!(next, SignalResponse::Changed, "step {step}");
+        }
+    }
+    assert!(taken_back > 0, "some process ended after the commit");
+}
+
+/// Hosts record failures, the server loses the last of them, and one host goes on first.
+fn lose(seed: u64, is_noticed: bool) {
+    let mut chance = Chance::new(seed);
+    let server = FakeServer::default();
+    let hosts: Vec<FakeWorld> = ["a", "b", "c"].map(|it| host(&server, it)).into();
+    shared(&hosts[0]).server(Duration::from_secs(1)).unwrap().migrate().unwrap();
+    let mut recorded = 0;
+    let mut fail = |world: &FakeWorld| {
+        let store = BreakerStore::new(world, Path::new(ROOT), Durability::default());
+        store.record(KEY, BreakerEvent::failure("529"), &counting(), world.now()).unwrap();
+        shared(world).sync(LIMITS).unwrap();
+        recorded += 1;
+    };
+    let mut some = |count: u64, chance: &mut Chance| {
+        for _ in 0..count {
+            fail(&hosts[usize::try_from(chance.below(3)).unwrap()]);
+        }
+    };
+    some(10, &mut chance);
+    let backup = server.backup();
+    let lost = chance.below(10);
+    some(lost, &mut chance);
+    server.restore(&backup, is_noticed);
+    // Others make the versions again, with other contents.
+    let more = chance.below(20);
+    some(more, &mut chance);
+    for world in hosts.iter().chain(&hosts) {
+        world.advance(Duration::from_secs(2));
+        shared(world).sync(LIMITS).unwrap();
+    }
+    let count = counted(server.document(GROUP, "breaker", KEY));
+    assert_eq!(count, recorded, "seed {seed}: what the server lost was sent again, once");
+    for world in &hosts {
+        let store = BreakerStore::new(world, Path::new(ROOT), Durability::default());
+        let local = store.peek(KEY).unwrap().failures().count() as u64;
+        assert_eq!(local, count, "seed {seed}: every copy is complete");
+    }
+}
+
+#[test]
+fn a_server_that_lost_changes_gets_them_again() {
+    for seed in 1..=rounds(300) {
+        lose(seed, false);
+        lose(seed, true);
+    }
+}
+
+#[test]
+fn a_subject_that_is_shared_later_arrives() {
+    let server = FakeServer::default();
+    let [one, other] = hosts(&server);
+    configure(&other);
+    let document = emit(&one);
+    shared(&other).sync(LIMITS).unwrap();
+    assert_eq!(shared(&other).signals_of_others().unwrap(), []);
+    other.put(CONFIG, SIGNALS);
+    other.advance(Duration::from_secs(2));
+    shared(&other).sync(LIMITS).unwrap();
+    let others = shared(&other).signals_of_others().unwrap();
+    assert_eq!(others.iter().map(|it| it.document.as_str()).collect::<Vec<_>>(), [document]);
+}
+
+#[test]
+fn a_process_of_the_same_host_is_no_outage() {
+    let server = FakeServer::default();
+    let [one, _] = hosts(&server);
+    let document = emit(&one);
+    let folder = policyd::store::user::state_folder(&one, Path::new(ROOT)).unwrap();
+    let held = one.lock(&folder.join("shared/.sync.lock"), Duration::ZERO).unwrap();
+    one.advance(Duration::from_secs(2));
+    let began = one.elapsed();
+    assert_eq!(shared(&one).sync(QUICK).unwrap().sent, 0);
+    assert!(one.elapsed() - began < QUICK.wait, "the rest of the time is for the server");
+    let busy = shared(&one).decide_signal(&document, SignalEvent::Consume { by: "x" }, QUICK);
+    assert_eq!(busy, Err(SyncError::Busy));
+    assert!(!shared(&one).notify_once());
+    drop(held);
+    assert_eq!(shared(&one).position().unwrap().failures, 0);
+    assert_eq!(consume(&one, &document).unwrap(), SignalResponse::Changed, "no delay");
+}
+
+#[test]
+fn a_command_shares_one_time_limit() {
+    let server = FakeServer::default();
+    let [one, _] = hosts(&server);
+    let document = emit(&one);
+    server.set_fault(Some(ServerFault::Silent));
+    let began = one.elapsed();
+    let left = Cell::new(COMMAND.wait);
+    let limits = COMMAND.within(&left);
+    let store: SharedStore<'_> = shared(&one);
+    assert!(store.sync(limits).is_err());
+    for limits in [limits, limits.and_then()] {
+        let event = SignalEvent::Consume { by: "x" };
+        assert!(store.decide_signal(&document, event, limits).is_err());
+        assert!(store.sync(limits).is_err());
+    }
+    assert_eq!(one.elapsed() - began, COMMAND.wait);
+    let problem = store.position().unwrap().problem.unwrap();
+    assert!(!problem.contains(" 0 ms"), "{problem}");
+    drop(store);
+    let silent = SyncError::Server(ServerError::TimedOut(COMMAND.wait)).to_string();
+    assert!(silent.contains("3000 ms"), "{silent}");
+}
