@@ -377,23 +377,7 @@ fn status(console: &mut Console<'_>, store: &SharedStore<'_>, format: ListFormat
         settings.group
     ));
     match asked {
-        Ok(it) => {
-            let schema =
-                it.schema.map_or("none; run `policyd store init`".to_owned(), |it| it.to_string());
-            let encryption = if it.encrypted { "encrypted" } else { "not encrypted" };
-            console.print(&format!(
-                "server     {}, {encryption}, account `{}`\n",
-                it.program, it.role
-            ));
-            if it.read_only {
-                console
-                    .print("writes     refused; it is a standby, or the database is read-only\n");
-            }
-            console.print(&format!("schema     {schema}\n"));
-            for (kind, count) in &it.documents {
-                console.print(&format!("{kind:<10} {count}\n"));
-            }
-        }
+        Ok(it) => print_server(console, &it),
         Err(error) => console.print(&format!("server     {error}\n")),
     }
     let age = position.at.map(|it| short_text(store.now().since(it)));
@@ -413,6 +397,21 @@ fn status(console: &mut Console<'_>, store: &SharedStore<'_>, format: ListFormat
         console.print(&format!("rejected   {rejected} (`policyd store rejected` lists them)\n"));
     }
     code
+}
+
+/// Prints what a server said of itself.
+fn print_server(console: &mut Console<'_>, it: &ServerStatus) {
+    let schema =
+        it.schema.map_or_else(|| "none; run `policyd store init`".to_owned(), |it| it.to_string());
+    let encryption = if it.encrypted { "encrypted" } else { "not encrypted" };
+    console.print(&format!("server     {}, {encryption}, account `{}`\n", it.program, it.role));
+    if it.read_only {
+        console.print("writes     refused; it is a standby, or the database is read-only\n");
+    }
+    console.print(&format!("schema     {schema}\n"));
+    for (kind, count) in &it.documents {
+        console.print(&format!("{kind:<10} {count}\n"));
+    }
 }
 
 fn status_json(

@@ -64,7 +64,7 @@ impl Proxy {
 fn copy(mut from: TcpStream, mut to: TcpStream) {
     let mut buffer = [0; 16 * 1024];
     while let Ok(count @ 1..) = from.read(&mut buffer) {
-        if to.write_all(&buffer[..count]).is_err() {
+        if to.write_all(buffer.get(..count).unwrap_or_default()).is_err() {
             return;
         }
     }
@@ -77,7 +77,7 @@ fn forward(mut client: TcpStream, mut server: TcpStream, passing: &AtomicUsize, 
     let mut changes = false;
     let contains = |bytes: &[u8], text: &[u8]| bytes.windows(text.len()).any(|it| it == text);
     while let Ok(count @ 1..) = client.read(&mut buffer) {
-        let bytes = &buffer[..count];
+        let bytes = buffer.get(..count).unwrap_or_default();
         changes |= contains(bytes, SAVE);
         let is_cut = changes && contains(bytes, COMMIT) && passing.load(Ordering::SeqCst) == 0;
         if is_cut {
