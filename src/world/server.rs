@@ -149,7 +149,7 @@ pub enum ServerError {
     /// The server ended the transaction without a change: a lock timeout, a conflict, or its shutdown.
     #[error("the server changed nothing: {0}")]
     RolledBack(String),
-    /// The server was told to commit, and its answer did not come. It is unknown whether the change was committed.
+    /// The server received the commit, and its answer did not come. It is unknown whether the change was committed.
     #[error("no answer to the commit: {0}")]
     CommitUnknown(String),
     /// User name, password, or certificate.

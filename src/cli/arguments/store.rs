@@ -47,7 +47,7 @@ pub(crate) enum StoreAction {
         #[arg(long, value_enum, default_value = "text")]
         format: ListFormat,
     },
-    /// Send what waits, and take over what other hosts changed (exit code 1: something waits or was rejected)
+    /// Send what waits, and take over changes of other hosts (exit code 1: something waits or was rejected)
     Sync,
     /// Move what waits for an earlier address or group to the configured one
     Move {

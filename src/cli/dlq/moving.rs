@@ -188,7 +188,7 @@ pub(super) struct ClaimEnd<'r> {
     pub(super) is_done: bool,
 }
 
-/// Says what becomes of a claim whose answer was lost.
+/// Returns the outcome of a claim whose answer was lost, as a clause.
 fn outcome_of(error: &ClaimError) -> &'static str {
     match error.is_outcome_unknown() {
         true => ", or it is taken back",

@@ -19,7 +19,7 @@ use policyd_world::server::{DocumentServer, ServerAddress, ServerError};
 const VERIFYING_MODES: [&str; 2] = ["verify-ca", "verify-full"];
 
 /// A client, and the channel of its notifications.
-type Connected = (Client, UnboundedReceiver<()>);
+type ListeningClient = (Client, UnboundedReceiver<()>);
 
 /// Connects within a time limit. The hosts of a list share it.
 pub(crate) fn connect(
@@ -87,7 +87,11 @@ pub(super) fn end_of(limit: Duration) -> Instant {
 }
 
 /// Opens a connection to one host.
-async fn open(config: &Config, tls: MakeRustlsConnect, group: &str) -> Result<Connected, Error> {
+async fn open(
+    config: &Config,
+    tls: MakeRustlsConnect,
+    group: &str,
+) -> Result<ListeningClient, Error> {
     let (client, mut connection) = config.connect(tls).await?;
     let (announce, announcements) = unbounded_channel();
     let announced = group.to_owned();

@@ -39,14 +39,14 @@ impl QueuedOperation {
     }
 }
 
-/// An operation that the server rejected for good, or a file of the outbox that is none.
+/// An operation that the server rejected for good, or a file of the outbox without a readable operation.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RejectedOperation {
     /// Name, without the extension of the file.
     pub name: String,
     /// Why. Empty: unknown, from an earlier version.
     pub why: String,
-    /// The operation; `None` if the file is none.
+    /// The operation; `None` if the file does not contain one.
     pub operation: Option<QueuedOperation>,
 }
 
@@ -177,7 +177,7 @@ impl Outbox<'_> {
         }
     }
 
-    /// Sets an operation apart that the server rejected for good, or that is none.
+    /// Sets an operation apart that the server rejected for good, or that cannot be read.
     pub(super) fn reject(&self, name: &str, why: &str) -> Result<(), WorldError> {
         let folder = self.folder.join(REJECTED);
         self.world.create_folder(&folder)?;

@@ -146,7 +146,7 @@ pub enum SyncError {
 /// Whether an operation still counts if the process does not learn what the server did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum IfUnknown {
-    /// A question is void: nobody waits for the answer anymore.
+    /// A question is void: no process waits for the answer anymore.
     Void,
     /// The answer of a human is sent later.
     Send,
@@ -284,7 +284,8 @@ impl SharedStore<'_> {
         let client = super::position::client(self.world, &self.folder)?;
         let question = self.outbox().make(&client, action, now);
         let session = self.connect(turn.end, &mut position);
-        let decided = session.and_then(|mut it| it.ask(&question, if_unknown, &mut position));
+        let decided =
+            session.and_then(|mut it| it.ask(&question.0, &question.1, if_unknown, &mut position));
         match &decided {
             Ok(_) => position.succeed(self.world.now()),
             // The server answered, so it is not avoided from now on.
@@ -380,7 +381,8 @@ impl ServerSession<'_, '_> {
     /// Asks the server, after everything that waits was sent.
     fn ask(
         &mut self,
-        question: &(String, QueuedOperation),
+        name: &str,
+        operation: &QueuedOperation,
         if_unknown: IfUnknown,
         position: &mut SyncPosition,
     ) -> Result<Option<SharedResponse>, SyncError> {
@@ -390,7 +392,6 @@ impl ServerSession<'_, '_> {
         }
         self.limit()?;
         self.is_unchanged = false;
-        let (name, operation) = question;
         let outbox = self.store.outbox();
         let mut not_saved = None;
         // Saved before the commit, so that it is there if the process does not learn what the server did.

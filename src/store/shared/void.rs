@@ -10,7 +10,7 @@ use super::signals::{SignalChange, SignalResponse};
 use policyd_state::dead_letter::TaskEffect;
 use policyd_world::server::NewContent;
 
-/// A question that nobody waits for anymore.
+/// A question that no process waits for anymore.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct VoidQuestion {
     /// Id of its operation.
