@@ -107,9 +107,16 @@ impl SyncPosition {
         is_epoch && is_mark && state.version >= self.version
     }
 
-    /// Records the difference of the clocks.
-    pub(super) fn notice_time(&mut self, of_server: Timestamp, now: Timestamp) {
-        self.ahead_ms = of_server.millis().saturating_sub(now.millis());
+    /// Records the difference of the clocks: how far a time of the server is outside the time in which it was asked. So a
+    /// slow answer is not a difference.
+    pub(super) fn notice_time(
+        &mut self,
+        of_server: Timestamp,
+        asked: Timestamp,
+        answered: Timestamp,
+    ) {
+        let nearest = of_server.clamp(asked, answered.max(asked));
+        self.ahead_ms = of_server.millis().saturating_sub(nearest.millis());
     }
 
     /// Forgets the version, so that every document is read again.
@@ -207,6 +214,22 @@ mod tests {
     fn state(version: i64, epoch: &str, mark: Option<&str>) -> ServerState {
         let (epoch, mark) = (epoch.to_owned(), mark.map(str::to_owned));
         ServerState { version, epoch, mark, ..ServerState::default() }
+    }
+
+    #[test]
+    fn a_slow_answer_is_no_difference_of_the_clocks() {
+        let at = |seconds: i64| Timestamp::from_millis(1_767_225_600_000 + seconds * 1_000);
+        let mut position = SyncPosition::default();
+        for (server, asked, answered, ahead_ms) in [
+            (2, 0, 5, 0),
+            (7, 0, 5, 2_000),
+            (-3, 0, 5, -3_000),
+            (7_200, 0, 0, 7_200_000),
+            (3, 4, 1, -1_000),
+        ] {
+            position.notice_time(at(server), at(asked), at(answered));
+            assert_eq!(position.ahead_ms, ahead_ms, "{server} between {asked} and {answered}");
+        }
     }
 
     #[test]

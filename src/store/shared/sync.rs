@@ -171,6 +171,9 @@ struct ServerSession<'s, 'a> {
     wait: Duration,
     /// What the server said of itself.
     state: ServerState,
+    /// When the server was asked for that, and when it answered.
+    asked: Timestamp,
+    met: Timestamp,
     /// Whether this session changed nothing on the server since then.
     is_unchanged: bool,
     /// Id of the question whose answer came. Its void is still in the outbox.
@@ -331,10 +334,13 @@ impl SharedStore<'_> {
         let server = self.world.connect(&address, left)?;
         let state = ServerState::default();
         let (is_unchanged, answered) = (true, None);
+        let (asked, store) = (self.world.now(), self);
+        let met = asked;
         let mut session =
-            ServerSession { store: self, server, end, wait, state, is_unchanged, answered };
+            ServerSession { store, server, end, wait, state, asked, met, is_unchanged, answered };
         session.limit()?;
         session.state = session.server.state(position.version)?;
+        session.met = self.world.now();
         position.meet(&session.state, session.kinds(), self.world.now());
         session.send_again(position)?;
         Ok(session)
@@ -460,13 +466,14 @@ impl ServerSession<'_, '_> {
     fn receive(&mut self, position: &mut SyncPosition) -> Result<ReceivedChanges, SyncError> {
         let mut received = ReceivedChanges::default();
         if position.version == self.state.version && self.is_unchanged {
-            position.notice_time(self.state.now, self.store.world.now());
+            position.notice_time(self.state.now, self.asked, self.met);
             return Ok(received);
         }
         loop {
             self.limit()?;
+            let asked = self.store.world.now();
             let changes = self.server.changes(position.version)?;
-            position.notice_time(changes.now, self.store.world.now());
+            position.notice_time(changes.now, asked, self.store.world.now());
             received.documents = received.documents.saturating_add(changes.documents.len());
             let large = changes.documents.iter().filter(|it| it.is_large);
             received.problems.extend(large.map(|it| {
@@ -589,13 +596,13 @@ impl ServerSession<'_, '_> {
         operation: &QueuedOperation,
         mut prepare: impl FnMut(&SharedResponse, &NewContent) -> bool,
     ) -> Result<Option<SharedResponse>, ServerError> {
-        let now = self.store.world.now();
-        let age = now.since(operation.at);
+        let world = self.store.world;
         let mut response = None;
         let document = operation.action.document();
         let change = DocumentChange { operation: &operation.id, document };
         let result = self.server.change(change, &mut |text, server_now| {
             let known: Option<Value> = text.and_then(|it| serde_json::from_str(it).ok());
+            let age = world.now().since(operation.at);
             let age = i64::try_from(age.as_millis()).unwrap_or(i64::MAX);
             let at = Timestamp::from_millis(server_now.millis().saturating_sub(age));
             let (content, said) = operation.action.apply(known.as_ref(), at);
