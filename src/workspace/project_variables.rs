@@ -30,9 +30,11 @@ pub fn find(world: &dyn World) -> Vec<ProjectVariable> {
     if candidates.is_empty() {
         return Vec::new();
     }
+    // Files of the home directory belong to the user.
+    let home = super::human::home_of_account(world);
+    let levels = levels.iter().filter(|it| home.as_ref() != Some(*it));
     let files = HARNESSES.iter().flat_map(|it| it.variable_files);
-    let files: Vec<_> =
-        levels.iter().flat_map(|level| files.clone().map(|it| (level.join(it.path), it))).collect();
+    let files = levels.flat_map(|level| files.clone().map(|it| (level.join(it.path), it)));
     let mut found: Vec<ProjectVariable> = Vec::new();
     for (path, file) in files {
         let Ok(bytes) = world.read(&path, POLICY_FILE_BYTES_MAX) else { continue };
@@ -53,16 +55,15 @@ fn matters(world: &dyn World, name: &str, levels: &[PathBuf]) -> bool {
 }
 
 /// Returns the directories of the project: the working directory and that of the client, each with those above it up to
-/// the root of the repository. Files of the home directory belong to the user.
+/// the root of the repository.
 fn levels(world: &dyn World) -> Vec<PathBuf> {
-    let home = super::human::home_of_account(world);
     let client = world.env(CLIENT_PROJECT).map(PathBuf::from);
     let mut levels: Vec<PathBuf> = Vec::new();
     for start in std::iter::once(world.working_folder()).chain(client) {
         let above: Vec<&Path> = start.ancestors().take(LEVELS_MAX).collect();
         let root = above.iter().position(|it| world.stat(&it.join(".git")).is_ok());
         let own = above.into_iter().take(root.map_or(1, |it| it.saturating_add(1)));
-        levels.extend(own.filter(|it| home.as_deref() != Some(*it)).map(Path::to_path_buf));
+        levels.extend(own.map(Path::to_path_buf));
     }
     levels.dedup();
     levels
