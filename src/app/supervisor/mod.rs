@@ -378,6 +378,7 @@ impl<'a> Supervisor<'a> {
         let was_paused = self.run.phase == RunPhase::Paused;
         let look = self.poll_signals();
         self.step(&RunEvent::Looked(&look));
+        self.remove_answers(&look.answered);
         if self.run.phase == RunPhase::Paused && !was_paused {
             let why = look.review.as_deref().unwrap_or("it goes on when the signal PAUSE is gone");
             self.report("loop.paused", &[("reason", json!(why))]);

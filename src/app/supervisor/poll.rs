@@ -87,51 +87,57 @@ impl Supervisor<'_> {
                 look.review = Some(format!("{}: {reason}; {answer}", found.name));
             }
         }
-        self.take_answers(&mut look);
+        self.read_answers(&mut look);
         self.poll_other_hosts(&mut look);
         look.input.retain(|it| !it.trim().is_empty());
         problems.iter().for_each(|it| self.problem(it));
         look
     }
 
-    /// Takes the answers that humans gave since the run began. The agent receives them. A no to a request that blocks ends
+    /// Reads the answers that humans gave since the run began. The agent receives them. A no to a request that blocks ends
     /// the run, unless a human resumed it since.
-    fn take_answers(&mut self, look: &mut ControlSignals) {
-        let signals = self.stores().signals;
+    fn read_answers(&mut self, look: &mut ControlSignals) {
         let begun = Timestamp::from_millis(self.run.started_ms);
-        let resumed = self.run.resumed_ms.map_or(begun, Timestamp::from_millis);
-        let mut answers = signals.unreceived_answers().unwrap_or_else(|problem| {
+        let resumed = self.last_start();
+        let answers = self.stores().signals.unreceived_answers().unwrap_or_else(|problem| {
             self.problem(&problem.to_string());
             Vec::new()
         });
-        answers.retain(|it| it.at >= begun);
-        let ids: Vec<&str> = answers.iter().map(|it| it.id.as_str()).collect();
-        if ids.is_empty() {
-            return;
-        }
-        // Hooks of the agent's client give it the answers that stay.
-        if let Err(error) = signals.remove_answers(&ids, self.world.now()) {
-            return self.problem(&format!("signals: {error}"));
-        }
-        for it in &answers {
-            let text = answer_text(it);
+        for it in answers.into_iter().filter(|it| it.at >= begun) {
+            let text = answer_text(&it);
             if it.end == End::Rejected && it.is_blocking && it.at >= resumed {
                 look.refused.get_or_insert_with(|| text.clone());
             }
             look.input.push(text);
+            look.answered.push(it.id);
         }
     }
 
-    /// Gives the agent the answers to questions about its task that humans gave since the run ended.
+    /// Removes answers that the saved run contains, so that hooks of the agent's client do not give them to it again.
+    pub(super) fn remove_answers(&mut self, ids: &[String]) {
+        if ids.is_empty() {
+            return;
+        }
+        let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
+        if let Err(error) = self.stores().signals.remove_answers(&ids, self.world.now()) {
+            self.problem(&format!("signals: {error}"));
+        }
+    }
+
+    /// Returns when a human started or resumed the run last.
+    fn last_start(&self) -> Timestamp {
+        Timestamp::from_millis(self.run.resumed_ms.unwrap_or(self.run.started_ms))
+    }
+
+    /// Gives the agent the answers to questions about its task that humans gave since the last start.
     pub(super) fn take_decisions(&mut self) {
-        let (task, stores) = (self.task().id, self.stores());
-        let ended = Timestamp::from_millis(self.run.updated_ms);
+        let (task, stores, since) = (self.task().id, self.stores(), self.last_start());
         let escalations = stores.escalations.all().unwrap_or_else(|problem| {
             self.problem(&problem.to_string());
             Vec::new()
         });
         for it in escalations.iter().filter(|it| it.task_id == task) {
-            let Some(closed) = it.closed.as_ref().filter(|it| it.at >= ended) else { continue };
+            let Some(closed) = it.closed.as_ref().filter(|it| it.at >= since) else { continue };
             let verb = if closed.approved { "yes" } else { "no" };
             let answer = format!("{} said {verb} to \"{}\"", human::shown(&closed.by), it.reason);
             self.run.human.push(with_text(answer, &closed.decision));

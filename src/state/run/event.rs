@@ -22,6 +22,8 @@ pub struct ControlSignals {
     pub refused: Option<String>,
     /// Messages of the user to the agent.
     pub input: Vec<String>,
+    /// Ids of the requests whose answers are among the messages.
+    pub answered: Vec<String>,
 }
 
 /// Response of a breaker.

@@ -118,6 +118,7 @@ fn between_two_turns_the_first_that_holds_decides() {
         review: Some("a look".to_owned()),
         refused: Some("a no".to_owned()),
         input: vec!["hello".to_owned()],
+        answered: Vec::new(),
     };
     let spent = |run: &mut Run| run.spend.cost_usd = 5.0;
     let used = |run: &mut Run| run.iteration = 10;
