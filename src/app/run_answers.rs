@@ -22,7 +22,7 @@ pub struct RunAnswer<'a> {
 #[derive(Debug, thiserror::Error)]
 pub enum RunAnswerError {
     /// A process continues a run of the project.
-    #[error("a run is at work in this project. Stop it first: `policyd signal emit STOP`")]
+    #[error("a run is at work in this project. Stop it there first: `policyd signal emit STOP`")]
     IsActive,
     /// The run has no work that a human can accept.
     #[error("a yes does not continue a run. Resume it in its project: `policyd run --resume`")]
@@ -52,7 +52,7 @@ pub fn answer(stores: &Stores<'_>, id: &str, answer: RunAnswer<'_>) -> Result<()
     };
     let event = if answer.accepted { RunEvent::Accepted(&why) } else { RunEvent::Dismissed };
     let (next, effects) = step(&run, &event, &RunLimits::default(), stores.now);
-    if next == run {
+    if next == run && answer.accepted {
         return Err(RunAnswerError::NotAcceptable);
     }
     store.save(&next)?;
