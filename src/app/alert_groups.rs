@@ -3,6 +3,7 @@
 //! answered is dropped.
 
 use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -67,37 +68,43 @@ pub(crate) fn join_incidents(
 ) -> Vec<WaitingAlert> {
     let mut joined = Vec::new();
     for kind in [NoticeKind::Escalation, NoticeKind::DeadLetter, NoticeKind::RunEnd] {
-        let mut at = 0;
-        while let Some((channel, first)) = ready.get(at) {
-            at += 1;
-            if first.alert.kind != kind.name() || ready.len() == 1 {
-                continue;
-            }
-            let (id, subject) = (channel.id.clone(), first.alert.subject.clone());
-            let project = first.alert.project.clone();
-            let Some(incident) = incident_of(world, &first.alert) else { continue };
-            let belongs = |(channel, it): &mut (&AlertChannel, WaitingAlert)| {
-                channel.id == id
-                    && it.alert.project == project
-                    && it.alert.subject != subject
-                    && belongs_to(&incident, &it.alert)
-            };
-            let others: Vec<_> = ready.extract_if(.., belongs).map(|(_, it)| it).collect();
-            let is_first = |(channel, it): &&mut (&AlertChannel, WaitingAlert)| {
-                channel.id == id && it.alert.project == project && it.alert.subject == subject
-            };
-            if let Some((_, first)) = ready.iter_mut().find(is_first).filter(|_| !others.is_empty())
+        let of_kind = ready.iter().filter(|(_, it)| it.alert.kind == kind.name());
+        let leaders: BTreeMap<String, Alert> =
+            of_kind.map(|(_, it)| (it.alert.key.clone(), it.alert.clone())).collect();
+        for leader in leaders.into_values() {
+            let is_other = |it: &Alert| it.project == leader.project && it.key != leader.key;
+            // Most alerts are alone, and then no store is read.
+            if ready.iter().any(|(_, it)| is_other(&it.alert))
+                && let Some(incident) = incident_of(world, &leader)
             {
-                let titles: Vec<&str> = others.iter().map(|it| it.alert.what()).collect();
-                first
-                    .alert
-                    .text
-                    .push_str(&format!("\n\nOf the same failure: {}", titles.join("; ")));
+                let belongs = |it: &Alert| is_other(it) && belongs_to(&incident, it);
+                joined.extend(join(ready, &leader, belongs));
             }
-            joined.extend(others);
         }
     }
     joined
+}
+
+/// Joins alerts to a leader in each channel that has it.
+fn join(
+    ready: &mut Vec<(&AlertChannel, WaitingAlert)>,
+    leader: &Alert,
+    belongs: impl Fn(&Alert) -> bool,
+) -> Vec<WaitingAlert> {
+    let is_leader = |it: &Alert| it.key == leader.key;
+    let leading = ready.iter().filter(|(_, it)| is_leader(&it.alert));
+    let channels: Vec<String> = leading.map(|(channel, _)| channel.id.clone()).collect();
+    let others =
+        ready.extract_if(.., |(channel, it)| channels.contains(&channel.id) && belongs(&it.alert));
+    let others: Vec<WaitingAlert> = others.map(|(_, it)| it).collect();
+    for (channel, it) in ready.iter_mut().filter(|(_, it)| is_leader(&it.alert)) {
+        let of_channel = others.iter().filter(|it| it.channel == channel.id);
+        let what: Vec<&str> = of_channel.map(|it| it.alert.what()).collect();
+        if !what.is_empty() {
+            it.alert.text.push_str(&format!("\n\nOf the same failure: {}", what.join("; ")));
+        }
+    }
+    others
 }
 
 /// Returns what belongs to the failure of an alert. `None` if the alert is about no failure, or its project cannot be read.
@@ -145,15 +152,16 @@ fn belongs_to(incident: &Incident, alert: &Alert) -> bool {
 
 /// Returns whether what an alert is about needs no human any more: it was answered, or the run is complete.
 pub(crate) fn is_over(world: &dyn World, alert: &Alert) -> bool {
-    let is_complete =
-        || run_of(world, alert).is_some_and(|it| it.status() == Some(RunStatus::Complete));
-    is_answered(world, alert) || is_complete()
+    if alert.kind != NoticeKind::RunEnd.name() {
+        return is_answered(world, alert);
+    }
+    let is_over = |it: Run| is_taken_up(&it) || it.status() == Some(RunStatus::Complete);
+    in_stores(world, alert, |stores| run_in(stores, alert).is_some_and(is_over)).unwrap_or(false)
 }
 
-/// Returns the run of an alert about its end. `None` for another alert, and if the run cannot be read.
-fn run_of(world: &dyn World, alert: &Alert) -> Option<Run> {
-    let is_end = alert.kind == NoticeKind::RunEnd.name();
-    is_end.then(|| in_stores(world, alert, |stores| run_in(stores, alert))).flatten().flatten()
+/// Returns whether a human resumed or dismissed a run that ended.
+fn is_taken_up(run: &Run) -> bool {
+    run.dismissed || run.status().is_none()
 }
 
 fn run_in(stores: &Stores<'_>, alert: &Alert) -> Option<Run> {
@@ -187,9 +195,9 @@ pub(crate) fn is_answered(world: &dyn World, alert: &Alert) -> bool {
                 |(key, it): &(String, Breaker)| key == subject && it.phase == BreakerPhase::Closed;
             stores.breakers.all().is_ok_and(|all| all.iter().any(is_it))
         }),
-        Some(NoticeKind::RunEnd) => {
-            run_of(world, alert).map(|it| it.dismissed || it.status().is_none())
-        }
+        Some(NoticeKind::RunEnd) => in_stores(world, alert, |stores| {
+            run_in(stores, alert).is_some_and(|it| is_taken_up(&it))
+        }),
         Some(NoticeKind::CallRequest | NoticeKind::BreakerChange | NoticeKind::Switch(_))
         | None => None,
     };

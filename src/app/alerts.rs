@@ -93,7 +93,7 @@ struct SentAlert {
     channel: String,
     alert: Alert,
     at: Timestamp,
-    /// Whether the channel knows that it is over, or never received it as an alert of its own.
+    /// Whether the channel knows that it is over, or received it only as a part of another alert.
     #[serde(default)]
     is_resolved: bool,
 }
@@ -346,11 +346,11 @@ impl AlertState {
             let Some(channel) = channel.filter(|it| it.recipe.resolution.is_some()) else {
                 continue;
             };
+            if world.elapsed() >= until {
+                break;
+            }
             let alert = sent.alert.clone();
-            if world.elapsed() >= until
-                || !alert_groups::is_over(world, &alert)
-                || !self.admits(channel, world.now())
-            {
+            if !alert_groups::is_over(world, &alert) || !self.admits(channel, world.now()) {
                 continue;
             }
             let failure = resolve(world, channel, &alert).err().map(|it| it.to_string());
@@ -360,7 +360,9 @@ impl AlertState {
                     delivery.problems.push(format!("channel `{}`: {failure}", channel.id));
                 }
                 None => {
-                    self.sent.iter_mut().skip(position).take(1).for_each(|it| it.is_resolved = true)
+                    if let Some(sent) = self.sent.get_mut(position) {
+                        sent.is_resolved = true;
+                    }
                 }
             }
             is_changed = true;
@@ -616,6 +618,30 @@ mod tests {
         assert_eq!(delivered(&world), (0, 0, 0));
         happens(&world, "escalation", "e1", "critical");
         assert_eq!(delivered(&world), (1, 0, 0));
+    }
+
+    #[test]
+    fn a_pager_receives_that_an_incident_is_over_once() {
+        let world = world("channels: [{id: a, kind: pagerduty, secret_file: key}]\n");
+        world.put("/home/me/.config/policyd/key", "k");
+        let pager = "https://events.pagerduty.com/v2/enqueue";
+        world.serve(pager, "ok");
+        let requests = || world.log().iter().filter(|it| it.contains(pager)).count();
+        let breaker = |state: &str| {
+            let breakers = json!({"api/x": {"state": state, "failure_count": 0}});
+            world.put("/w/app/.policyd/state/circuit-breakers.json", breakers.to_string());
+        };
+        breaker("OPEN");
+        happens(&world, "breaker_open", "api/x", "");
+        assert_eq!((delivered(&world), requests()), ((1, 0, 0), 1));
+        assert_eq!((delivered(&world), requests()), ((0, 0, 0), 1), "it is open");
+        breaker("CLOSED");
+        assert_eq!((delivered(&world), requests()), ((0, 0, 0), 2));
+        assert_eq!((delivered(&world), requests()), ((0, 0, 0), 2), "once");
+        // What is over before it is sent is not sent.
+        world.advance(DAY / 2);
+        happens(&world, "breaker_open", "api/x", "");
+        assert_eq!((delivered(&world), requests()), ((0, 0, 0), 2));
     }
 
     #[test]
