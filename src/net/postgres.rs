@@ -124,7 +124,7 @@ impl PostgresServer {
         Ok(runtime.block_on(work))
     }
 
-    /// Runs a query in a transaction of its own, in one round trip.
+    /// Runs a query in a separate transaction, in one round trip.
     fn read(&self, query: &str, parameters: &Parameters<'_>) -> Result<Vec<Row>, ServerError> {
         self.run(async |client| {
             let work = client.query_typed(query, parameters);
@@ -136,7 +136,7 @@ impl PostgresServer {
         })
     }
 
-    /// Commits in a round trip of its own: only if its answer does not come, it is unknown whether the change was made.
+    /// Commits in a separate round trip: only if its answer does not come, it is unknown whether the change was made.
     fn commit(&self) -> Result<(), ServerError> {
         if Instant::now() >= self.end {
             return Err(ServerError::TimedOut(self.limit));

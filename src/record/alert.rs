@@ -71,7 +71,7 @@ impl Alert {
             NoticeKind::DeadLetter => (format!("dead letter {subject}"), answer()),
             NoticeKind::BreakerChange | NoticeKind::Switch(_) => return None,
         };
-        // Each end of a run is an event of its own.
+        // Each end of a run is a separate event.
         let resumed = match notice.run.as_ref().map_or(0, |it| it.resumes) {
             0 => String::new(),
             resumes => format!("|{resumes}"),
