@@ -70,7 +70,7 @@ fn a_pack_in_another_directory_is_named_by_each_command_that_does_not_use_it() {
         assert!(called.stdout.contains(part), "{}", called.stdout);
     }
     let part = "the pack in `p` is not active";
-    for line in ["lint", "test", "trust"] {
+    for line in ["lint", "test --filter own", "trust"] {
         let called = policyd(&scene, line);
         assert!(called.stderr.contains(part), "{line}: {}", called.stderr);
         assert!(called.stderr.contains("help: check it with `policyd lint p`"), "{line}");
