@@ -87,7 +87,7 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, action: &Breaker
     let files = LocalFiles { root: &own, durability: &sessions.durability };
     // The process ends with its answer: taking a policy apart would only delay it.
     let command = BreakerCommand { world, store, policy: ManuallyDrop::new(policy) };
-    let code = super::store::around(world, console, files, limits, |console| {
+    let code = super::store::around(world, console, files, limits, |console, _| {
         act(&command, console, action)
     });
     console.warn_if_not_durable(command.store.degraded().as_slice());

@@ -36,11 +36,20 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, action: &DlqActi
     let files = LocalFiles { root: &stores.own, durability: &Durability::default() };
     let left = Cell::new(COMMAND.wait);
     let limits = COMMAND.within(&left);
-    let code = super::store::around(world, console, files, limits, |console| {
-        act(&stores, console, action, limits.and_then())
+    let code = super::store::around(world, console, files, limits, |console, is_current| {
+        act(&stores, console, action, CopyLimits { is_current, sync: limits.and_then() })
     });
     console.warn_if_not_durable(&stores.degraded());
     code
+}
+
+/// The local copy of the shared store, as a command finds it.
+#[derive(Clone, Copy)]
+struct CopyLimits<'t> {
+    /// Whether it contains what the server knows.
+    is_current: bool,
+    /// Limits of questions to the server.
+    sync: SyncLimits<'t>,
 }
 
 /// Runs one action on the local copy.
@@ -48,7 +57,7 @@ fn act(
     stores: &Stores<'_>,
     console: &mut Console<'_>,
     action: &DlqAction,
-    limits: SyncLimits<'_>,
+    copy: CopyLimits<'_>,
 ) -> u8 {
     match action {
         DlqAction::Add(arguments) => add(stores, console, arguments),
@@ -72,17 +81,17 @@ fn act(
             moving::claim(
                 stores,
                 console,
-                &moving::ClaimRequest { ids: &ids, holder, lease: *lease, limits },
+                &moving::ClaimRequest { ids: &ids, holder, lease: *lease, copy },
                 *format,
             )
         }
         DlqAction::Unclaim { task, generation } => {
             let end = moving::ClaimEnd { id: task, generation: *generation, is_done: false };
-            moving::end_claim(stores, console, end, limits)
+            moving::end_claim(stores, console, end, copy.sync)
         }
         DlqAction::Finish { task, generation } => {
             let end = moving::ClaimEnd { id: task, generation: *generation, is_done: true };
-            moving::end_claim(stores, console, end, limits)
+            moving::end_claim(stores, console, end, copy.sync)
         }
         DlqAction::Stats { format } => stats(stores, console, *format),
     }

@@ -32,7 +32,7 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, action: &Escalat
     let world = fenced.as_ref().map_or(world, |it| it as &dyn World);
     let stores = Stores::of_project(world, &policy);
     let files = LocalFiles { root: &stores.own, durability: &Durability::default() };
-    let code = super::store::around(world, console, files, COMMAND, |console| {
+    let code = super::store::around(world, console, files, COMMAND, |console, _| {
         act(&stores, console, action)
     });
     console.warn_if_not_durable(&stores.degraded());

@@ -80,7 +80,7 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &Sign
     if shared.is_none() {
         return command.act(console, &arguments.action);
     }
-    let code = around(world, console, files, limits, |console| {
+    let code = around(world, console, files, limits, |console, _| {
         if let Err(error) = command.store.take_over_ends(world.now()) {
             console.eprint(&format!("answers of other hosts were not taken over: {error}"));
         }

@@ -40,44 +40,52 @@ pub(super) struct LocalFiles<'f> {
     pub(super) durability: &'f Durability,
 }
 
-/// Synchronizes around another command. A problem is reported, and the command continues with the local copy. Returns
-/// whether the server rejected a change.
+/// What a synchronization around another command did.
+#[derive(Clone, Copy)]
+struct Synchronized {
+    /// Whether the local files contain what the server knows, or nothing is shared.
+    is_current: bool,
+    /// Whether the server rejected a change.
+    is_rejected: bool,
+}
+
+/// Synchronizes around another command. A problem is reported, and the command continues with the local copy.
 fn sync(
     world: &dyn World,
     console: &mut Console<'_>,
     files: LocalFiles<'_>,
     limits: SyncLimits<'_>,
-) -> bool {
+) -> Synchronized {
     match sharing::sync(world, files.root, files.durability, limits) {
         Ok(result) => {
-            let SyncResult { rejected, notes, unread, .. } = result.unwrap_or_default();
+            let SyncResult { rejected, notes, unread, is_partial, .. } = result.unwrap_or_default();
             let all = rejected.iter().chain(&notes).chain(&unread);
             all.for_each(|it| console.eprint(&format!("shared store: {it}")));
-            return !rejected.is_empty();
+            return Synchronized { is_current: !is_partial, is_rejected: !rejected.is_empty() };
         }
         // Reported when it happened.
         Err(SyncError::Deferred(_)) => {}
         Err(error) => console.eprint(&format!("{error}\nhelp: the local copy is used until then")),
     }
-    false
+    Synchronized { is_current: false, is_rejected: false }
 }
 
-/// Runs an action of another command on a current copy, and sends its changes. The synchronizations share
-/// the time of the limits, with what the action does within it.
+/// Runs an action of another command on a current copy, and sends its changes. The action receives whether the copy is
+/// current. The synchronizations share the time of the limits, with what the action does within it.
 pub(super) fn around(
     world: &dyn World,
     console: &mut Console<'_>,
     files: LocalFiles<'_>,
     limits: SyncLimits<'_>,
-    act: impl FnOnce(&mut Console<'_>) -> u8,
+    act: impl FnOnce(&mut Console<'_>, bool) -> u8,
 ) -> u8 {
     let left = Cell::new(limits.wait);
     let limits = if limits.left.is_some() { limits } else { limits.within(&left) };
-    sync(world, console, files, limits);
-    let code = act(console);
+    let before = sync(world, console, files, limits);
+    let code = act(console, before.is_current);
     register_project(world, files.root);
-    let is_rejected =
-        sharing::has_waiting(world, files.root) && sync(world, console, files, limits.and_then());
+    let is_rejected = sharing::has_waiting(world, files.root)
+        && sync(world, console, files, limits.and_then()).is_rejected;
     if is_rejected && code == EXIT_OK { EXIT_BROKEN } else { code }
 }
 

@@ -18,6 +18,9 @@ const LIBRARIES: [&str; 2] = [
 /// What is shared besides breakers.
 const SHARED: &str = "  share: [tasks, escalations, signals]\n";
 
+/// Calls of an agent that wants a task, while others keep the store busy.
+const TRIES_MAX: usize = 30;
+
 /// A host whose clock is wrong by this much.
 struct SkewedHost {
     machine: Machine,
@@ -83,9 +86,19 @@ fn hosts_with_wrong_clocks_share_breakers_and_claims() {
     let claim = |number: usize| {
         let name = format!("agent-{number}");
         let words = ["dlq", "claim", "--holder", &name, "--format", "json"];
-        let claimed: Option<Value> =
-            serde_json::from_str(&hosts[number % 3].run(&words, "").stdout).ok();
-        claimed.map(|it| it["task_id"].as_str().unwrap().to_owned())
+        // An agent tries again until it has a task, or no task is free.
+        for _ in 0..TRIES_MAX {
+            let called = hosts[number % 3].run(&words, "");
+            match called.code {
+                Some(0) => {
+                    let claimed: Value = serde_json::from_str(&called.stdout).unwrap();
+                    return Some(claimed["task_id"].as_str().unwrap().to_owned());
+                }
+                Some(1) => return None,
+                _ => eprintln!("{name}: {}", called.stderr),
+            }
+        }
+        panic!("{name} received no answer");
     };
     let claims: Vec<Option<String>> = thread::scope(|scope| {
         let agents: Vec<_> = (0..6)

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::{refused, report_problems, unknown};
+use super::{CopyLimits, refused, report_problems, unknown};
 use crate::human::require_human;
 use crate::{Console, DlqRetry, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, ListFormat};
 use policyd_app::sharing::SyncLimits;
@@ -175,8 +175,8 @@ pub(super) struct ClaimRequest<'r> {
     /// Name of the agent.
     pub(super) holder: &'r str,
     pub(super) lease: Duration,
-    /// Limits of the shared store.
-    pub(super) limits: SyncLimits<'r>,
+    /// The copy that the ids come from.
+    pub(super) copy: CopyLimits<'r>,
 }
 
 /// How the claim of a dead letter ends.
@@ -203,16 +203,24 @@ pub(super) fn claim(
     wish: &ClaimRequest<'_>,
     format: ListFormat,
 ) -> u8 {
-    let ClaimRequest { ids, holder, lease, limits } = *wish;
+    let ClaimRequest { ids, holder, lease, copy } = *wish;
     let lists = stores.queues.peek();
     if let [id] = ids
+        && copy.is_current
         && lists.find(id).is_none()
     {
         return unknown(stores, console, &lists, id);
     }
-    match stores.claim(ids, holder, lease, limits) {
+    match stores.claim(ids, holder, lease, copy.sync) {
         Err(error) => {
             console.eprint(&format!("{error}; nothing was claimed{}", outcome_of(&error)));
+            EXIT_BROKEN
+        }
+        // Another host can have a free task.
+        Ok(None) if !copy.is_current => {
+            console.eprint(
+                "no dead-lettered task of the local copy is free, and the copy is not current\nhelp: try again",
+            );
             EXIT_BROKEN
         }
         Ok(None) => {

@@ -110,6 +110,8 @@ pub struct SyncResult {
     pub notes: Vec<String>,
     /// Files of the outbox that wait because this program cannot read them.
     pub unread: Vec<String>,
+    /// Whether the time ended before everything was sent and read, so that the local files can be old.
+    pub is_partial: bool,
 }
 
 /// What was taken over from the server.
@@ -119,6 +121,8 @@ struct ReceivedChanges {
     documents: usize,
     /// What is wrong with them.
     problems: Vec<String>,
+    /// Whether there are more.
+    is_partial: bool,
 }
 
 /// Why the local files are not synchronized.
@@ -197,7 +201,10 @@ impl SharedStore<'_> {
         if !limits.at_once && !position.may_try(self.world.now()) {
             return Err(SyncError::Deferred(position.problem.unwrap_or_default()));
         }
-        let busy = || SyncResult { waiting: self.outbox().names().len(), ..SyncResult::default() };
+        let busy = || {
+            let waiting = self.outbox().names().len();
+            SyncResult { waiting, is_partial: true, ..SyncResult::default() }
+        };
         let Some(turn) = self.turn(limits)? else { return Ok(busy()) };
         // Another process can have done it in between.
         let mut position = self.position()?;
@@ -376,11 +383,14 @@ impl ServerSession<'_, '_> {
     fn sync(&mut self, position: &mut SyncPosition) -> Result<SyncResult, SyncError> {
         let mut result = SyncResult::default();
         let is_complete = self.send(&mut result, position)?;
-        if is_complete && position.resend.is_none() {
-            let received = self.receive(position)?;
-            result.received = received.documents;
-            result.rejected.extend(received.problems);
+        if !is_complete || position.resend.is_some() {
+            result.is_partial = true;
+            return Ok(result);
         }
+        let received = self.receive(position)?;
+        result.received = received.documents;
+        result.is_partial = received.is_partial;
+        result.rejected.extend(received.problems);
         Ok(result)
     }
 
@@ -485,6 +495,7 @@ impl ServerSession<'_, '_> {
             position.mark = changes.mark.filter(|_| is_page_complete);
             // The next synchronization continues from here.
             if !changes.has_more || !is_page_complete || self.left() < SHARED_CALL_TIME {
+                received.is_partial = changes.has_more || !is_page_complete;
                 return Ok(received);
             }
         }
