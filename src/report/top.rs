@@ -176,31 +176,18 @@ impl TopScreen {
         shown: &[&ProjectRow],
         content: TopContent<'_>,
     ) {
-        let headings = [
-            "project",
-            "state",
-            "run",
-            "last stop",
-            "blocked",
-            "released",
-            "context",
-            "USD",
-            "age",
-        ];
-        let head = Row::new(headings).style(Style::new().add_modifier(Modifier::BOLD));
+        let columns = columns_in(area.width);
+        let head = Row::new(columns.iter().map(|it| it.heading));
+        let head = head.style(Style::new().add_modifier(Modifier::BOLD));
         let all: Vec<&str> = content.rows.iter().map(|it| it.directory.as_str()).collect();
-        let rows = shown.iter().map(|it| table_row(it, &all, content.now));
-        let widths = [
-            Constraint::Fill(1),
-            Constraint::Length(9),
-            Constraint::Length(12),
-            Constraint::Length(9),
-            Constraint::Length(8),
-            Constraint::Length(8),
-            Constraint::Length(7),
-            Constraint::Length(8),
-            Constraint::Length(5),
-        ];
+        let rows = shown.iter().map(|row| {
+            let place = RowPlace { row, directories: &all, now: content.now };
+            Row::new(columns.iter().map(|it| (it.cell)(&place)))
+        });
+        let widths = columns.iter().map(|it| match it.width {
+            0 => Constraint::Fill(1),
+            width => Constraint::Length(width),
+        });
         let table = Table::new(rows, widths)
             .header(head)
             .row_highlight_style(Style::new().add_modifier(Modifier::REVERSED));
@@ -250,20 +237,104 @@ fn summary(content: TopContent<'_>) -> Line<'_> {
     Line::from(spans)
 }
 
-fn table_row<'a>(row: &ProjectRow, directories: &[&str], now: Timestamp) -> Row<'a> {
-    let (word, paint) = row.urgency().cell();
-    let none = || "–".to_owned();
-    Row::new([
-        Cell::from(short_name(&row.directory, directories)),
-        Cell::from(Span::styled(word, color(paint))),
-        Cell::from(row.run.as_ref().map_or("–", |it| it.progress.as_str())),
-        Cell::from(row.last_stop.as_ref().map_or("–", |it| it.outcome.as_str())),
-        Cell::from(format!("{}+{}", row.blocked_stops, row.blocked_calls)),
-        Cell::from(row.released_stops.to_string()),
-        Cell::from(row.context_percent.map_or_else(none, |it| format!("{it}%"))),
-        Cell::from(row.cost_usd().map_or_else(none, usd_text)),
-        Cell::from(row.last_activity.map_or_else(none, |it| age(it, now))),
-    ])
+/// A project in the table.
+struct RowPlace<'r> {
+    row: &'r ProjectRow,
+    directories: &'r [&'r str],
+    now: Timestamp,
+}
+
+/// A column of the table.
+struct TopColumn {
+    heading: &'static str,
+    /// Characters. 0: what is left.
+    width: u16,
+    /// Of the columns that do not fit, the highest number is left out first. The details of a project have all.
+    rank: u8,
+    cell: fn(&RowPlace<'_>) -> Cell<'static>,
+}
+
+/// Characters of the name of a project, before a column is left out.
+const NAME_WIDTH_MIN: u16 = 16;
+
+const COLUMNS: [TopColumn; 9] = [
+    TopColumn {
+        heading: "project",
+        width: 0,
+        rank: 0,
+        cell: |it| Cell::from(short_name(&it.row.directory, it.directories)),
+    },
+    TopColumn {
+        heading: "state",
+        width: 9,
+        rank: 0,
+        cell: |it| {
+            let (word, paint) = it.row.urgency().cell();
+            Cell::from(Span::styled(word, color(paint)))
+        },
+    },
+    TopColumn {
+        heading: "run",
+        width: 12,
+        rank: 1,
+        cell: |it| text_cell(it.row.run.as_ref().map(|it| it.progress.as_str().to_owned())),
+    },
+    TopColumn {
+        heading: "last stop",
+        width: 9,
+        rank: 4,
+        cell: |it| text_cell(it.row.last_stop.as_ref().map(|it| it.outcome.as_str().to_owned())),
+    },
+    TopColumn {
+        heading: "blocked",
+        width: 8,
+        rank: 3,
+        cell: |it| Cell::from(format!("{}+{}", it.row.blocked_stops, it.row.blocked_calls)),
+    },
+    TopColumn {
+        heading: "released",
+        width: 8,
+        rank: 5,
+        cell: |it| Cell::from(it.row.released_stops.to_string()),
+    },
+    TopColumn {
+        heading: "context",
+        width: 7,
+        rank: 6,
+        cell: |it| text_cell(it.row.context_percent.map(|it| format!("{it}%"))),
+    },
+    TopColumn {
+        heading: "USD",
+        width: 8,
+        rank: 2,
+        cell: |it| text_cell(it.row.cost_usd().map(usd_text)),
+    },
+    TopColumn {
+        heading: "age",
+        width: 5,
+        rank: 2,
+        cell: |place| text_cell(place.row.last_activity.map(|it| age(it, place.now))),
+    },
+];
+
+/// Returns the columns that fit beside the name of a project.
+fn columns_in(width: u16) -> Vec<&'static TopColumn> {
+    const ALL: &[TopColumn] = &COLUMNS;
+    let mut columns: Vec<&TopColumn> = ALL.iter().collect();
+    let needed = |columns: &[&TopColumn]| {
+        let widths = columns.iter().skip(1).map(|it| it.width.saturating_add(1));
+        widths.fold(NAME_WIDTH_MIN, u16::saturating_add)
+    };
+    while needed(&columns) > width {
+        let last = columns.iter().map(|it| it.rank).max().filter(|it| *it > 0);
+        let Some(last) = last else { break };
+        columns.retain(|it| it.rank != last);
+    }
+    columns
+}
+
+fn text_cell(text: Option<String>) -> Cell<'static> {
+    Cell::from(text.unwrap_or_else(|| "–".to_owned()))
 }
 
 /// Returns all that is known about one project.
@@ -332,8 +403,8 @@ mod tests {
         vec![asked, row("/w/api", 9, 1.0), row("/w/docs", 0, 5.0)]
     }
 
-    fn drawn(screen: &TopScreen) -> String {
-        let mut terminal = Terminal::new(TestBackend::new(90, 8)).unwrap();
+    fn drawn(screen: &TopScreen, width: u16) -> String {
+        let mut terminal = Terminal::new(TestBackend::new(width, 8)).unwrap();
         let (rows, now) = (rows(), Timestamp::from_millis(60_000));
         terminal.draw(|it| screen.draw(it, TopContent { rows: &rows, notice: "", now })).unwrap();
         let buffer = terminal.backend().buffer();
@@ -354,7 +425,7 @@ mod tests {
 
     #[test]
     fn the_screen_shows_the_rows() {
-        insta::assert_snapshot!(drawn(&TopScreen::default()), @r"
+        insta::assert_snapshot!(drawn(&TopScreen::default(), 90), @r"
         3 projects  1 needs you
         project          state     run          last stop blocked  released context USD      age
         billing          needs you –            –         1+0      0        71%     2.00     1m
@@ -363,6 +434,30 @@ mod tests {
 
 
         ↑↓: select  Enter: open  s: sort (need)  /: filter  q: quit
+        ");
+    }
+
+    #[test]
+    fn a_narrow_screen_keeps_the_names() {
+        insta::assert_snapshot!(drawn(&TopScreen::default(), 80), @r"
+        3 projects  1 needs you
+        project                 state     run          last stop blocked  USD      age
+        billing                 needs you –            –         1+0      2.00     1m
+        api                     quiet     –            –         9+0      1.00     1m
+        docs                    quiet     –            –         0+0      5.00     1m
+
+
+        ↑↓: select  Enter: open  s: sort (need)  /: filter  q: quit
+        ");
+        insta::assert_snapshot!(drawn(&TopScreen::default(), 50), @r"
+        3 projects  1 needs you
+        project                     state     run
+        billing                     needs you –
+        api                         quiet     –
+        docs                        quiet     –
+
+
+        ↑↓: select  Enter: open  s: sort (need)  /: filter
         ");
     }
 
@@ -382,7 +477,7 @@ mod tests {
         press(&mut screen, &[TopKey::Back, TopKey::Down, TopKey::Down, TopKey::Down]);
         assert_eq!(screen.selected.as_deref(), Some("/w/docs"), "the last row is the last");
         press(&mut screen, &[TopKey::PageUp, TopKey::Enter]);
-        let open = drawn(&screen);
+        let open = drawn(&screen, 90);
         assert!(
             open.contains("/w/billing") && open.contains("question: may I [2J deploy?"),
             "{open}"
