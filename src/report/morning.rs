@@ -26,6 +26,9 @@ use policyd_yaml::time::{Timestamp, duration_text, short_text};
 /// Number of bars over the time of the report.
 const BARS: usize = 24;
 
+/// Quiet projects that are named.
+const QUIET_SHOWN_MAX: usize = 10;
+
 /// The time that a report is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReportTime {
@@ -495,7 +498,13 @@ impl MorningReport {
         let quiet: Vec<String> = quiet.map(|it| self.name(it)).collect();
         let mut parts: Vec<ReportPart> = problems.into_iter().map(ReportPart::Text).collect();
         if !quiet.is_empty() {
-            parts.push(ReportPart::Text(format!("Nothing waits in {}.", quiet.join(", "))));
+            let (shown, rest) = quiet.split_at(quiet.len().min(QUIET_SHOWN_MAX));
+            let names = shown.join(", ");
+            let text = match rest.len() {
+                0 => format!("Nothing waits in {names}."),
+                more => format!("Nothing waits in {names}, and {more} more."),
+            };
+            parts.push(ReportPart::Text(text));
         }
         ReportSection { title: "Other projects", parts }
     }
