@@ -546,9 +546,12 @@ fn run(
     stdin: String,
     alert: &Alert,
 ) -> Result<(), AlertError> {
+    let folder = UserDirectory::State.path(world).unwrap_or_else(|| world.working_folder());
+    // An account without state has no folder yet.
+    world.create_folder(&folder)?;
     let program = ChannelProgram {
         argv,
-        folder: UserDirectory::State.path(world).unwrap_or_else(|| world.working_folder()),
+        folder,
         stdin: stdin.into_bytes(),
         variables: &[
             ("ALERT", &alert.kind),
