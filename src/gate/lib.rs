@@ -174,5 +174,14 @@ fn evaluate_other(context: &GateContext<'_>, reason: Unjudged, mut report: Repor
     if policy.settings.enabled && !report.answer.refuses() {
         calls::record(context);
     }
-    if guarded { report } else { report.not_judged(reason, request.now) }
+    if guarded {
+        return report;
+    }
+    let has_only_reactions = reason == Unjudged::NoRule && !report.reacted.is_empty();
+    let reason = if has_only_reactions {
+        Unjudged::OnlyReactions(std::mem::take(&mut report.reacted))
+    } else {
+        reason
+    };
+    report.not_judged(reason, request.now)
 }

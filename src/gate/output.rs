@@ -32,6 +32,8 @@ pub struct Report {
     pub tool: Option<String>,
     /// What the debug log says.
     pub trace: Vec<String>,
+    /// What the reactions of the pack did.
+    pub reacted: Vec<String>,
     /// Why nothing was evaluated; nothing if something was.
     pub unjudged: Option<Unjudged>,
     /// The tool call as guards see it. `None` if no guard applies.
@@ -45,6 +47,8 @@ pub enum Unjudged {
     Off(OffReason),
     /// The pack has no rule for the event.
     NoRule,
+    /// The pack has only reactions for the event, which did this.
+    OnlyReactions(Vec<String>),
     /// Anything else, in one sentence.
     Other(String),
 }
@@ -53,7 +57,7 @@ impl Unjudged {
     /// Whether the user wants nothing evaluated.
     pub fn is_wanted(&self) -> bool {
         match self {
-            Self::Off(_) | Self::NoRule => true,
+            Self::Off(_) | Self::NoRule | Self::OnlyReactions(_) => true,
             Self::Other(_) => false,
         }
     }
@@ -63,6 +67,9 @@ impl Unjudged {
         match self {
             Self::Off(reason) => reason.text(now),
             Self::NoRule => "no rule for this event".to_owned(),
+            Self::OnlyReactions(did) => {
+                format!("no check or guard for this event; recorded: {}", did.join("; "))
+            }
             Self::Other(why) => why.clone(),
         }
     }

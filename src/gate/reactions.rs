@@ -170,6 +170,7 @@ impl ReactionRunner<'_> {
             if !reaction.say.is_empty() {
                 said.push(scene.text(&reaction.say));
             }
+            report.reacted.extend(did.iter().cloned());
             if !did.is_empty() {
                 let event = &self.context.request.event;
                 entries.push(
