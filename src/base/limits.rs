@@ -384,6 +384,8 @@ pub const RESTARTS_MAX: u32 = 5;
 pub const RUN_FILE_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// Longest wait of a new run for the lock of the project's runs: `policyd status` holds it for a moment.
 pub const RUNS_LOCK_WAIT: std::time::Duration = std::time::Duration::from_millis(200);
+/// Files of all runs of a project, in bytes. The logs of the oldest runs beyond it are removed.
+pub const RUN_LOGS_BYTES_MAX: u64 = 1024 * 1024 * 1024;
 /// Stored output of one turn, in bytes. The rest is dropped, and a note reports it.
 pub const TURN_LOG_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// One line of an agent's output, in bytes. A longer line is dropped.

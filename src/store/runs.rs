@@ -15,6 +15,8 @@ use policyd_yaml::time::Timestamp;
 pub const RUNS: &str = "runs";
 const LOCK: &str = "runs/.lock";
 const STATE: &str = "state.json";
+/// File extension of the output of a turn.
+const LOG: &str = "log";
 
 /// The runs under one root.
 pub struct RunStore<'a> {
@@ -122,16 +124,60 @@ impl<'a> RunStore<'a> {
         self.documents.degraded()
     }
 
-    /// Removes the oldest runs, so that `keep` are left.
-    pub fn prune(&self, keep: usize) {
-        let ids = self.ids();
-        for id in ids.iter().take(ids.len().saturating_sub(keep)) {
+    /// Removes the oldest runs, so that `keep` are left, and the logs of the oldest of these, so that the files of all runs
+    /// have at most that many bytes. The states stay.
+    pub fn prune(&self, keep: usize, bytes_max: u64) {
+        let (world, ids) = (self.documents.world, self.ids());
+        let (oldest, kept) = ids.split_at(ids.len().saturating_sub(keep));
+        for id in oldest {
             // The next run tries again to remove the rest.
-            self.documents.world.remove_folder(&self.folder(id)).ok();
+            world.remove_folder(&self.folder(id)).ok();
+        }
+        let mut left = bytes_max;
+        for id in kept.iter().rev() {
+            let folder = self.folder(id);
+            let names = world.list(&folder).unwrap_or_default();
+            for path in names.iter().map(|it| folder.join(it)) {
+                let bytes = world.stat(&path).map_or(0, |it| it.length);
+                match left.checked_sub(bytes) {
+                    Some(less) => left = less,
+                    None if path.extension().is_some_and(|it| it == LOG) => {
+                        drop(world.remove(&path))
+                    }
+                    None => left = 0,
+                }
+            }
         }
     }
 }
 
 fn name(id: &str) -> String {
     format!("{RUNS}/{id}/{STATE}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use policyd_world::fake::FakeWorld;
+
+    #[test]
+    fn logs_of_old_runs_are_removed_and_their_states_stay() {
+        let world = FakeWorld::new();
+        let store = RunStore::new(&world, Path::new("/w/.policyd"), Durability::default());
+        for id in ["20260101-000001", "20260101-000002", "20260101-000003"] {
+            store.save(&Run { id: id.to_owned(), ..Run::default() }).unwrap();
+            world.put(store.folder(id).join("iteration-1.log"), "x".repeat(100_000));
+        }
+        let logs = |store: &RunStore<'_>| {
+            let has_log =
+                |id: &String| world.stat(&store.folder(id).join("iteration-1.log")).is_ok();
+            store.ids().iter().map(has_log).collect::<Vec<_>>()
+        };
+        store.prune(3, 1_000_000);
+        assert_eq!(logs(&store), [true, true, true]);
+        store.prune(3, 150_000);
+        assert_eq!(logs(&store), [false, false, true]);
+        store.prune(2, 150_000);
+        assert_eq!(store.ids(), ["20260101-000002", "20260101-000003"]);
+    }
 }

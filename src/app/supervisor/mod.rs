@@ -30,7 +30,9 @@ use crate::workspace::human::RUN_VARIABLE;
 use crate::workspace::project::{self, Project};
 use crate::{alerts, sharing};
 pub use observer::RunObserver;
-use policyd_base::limits::{ALERT_TIME_MAX, GOAL_BYTES_MAX, POLICY_FILE_BYTES_MAX};
+use policyd_base::limits::{
+    ALERT_TIME_MAX, GOAL_BYTES_MAX, POLICY_FILE_BYTES_MAX, RUN_LOGS_BYTES_MAX,
+};
 use policyd_fact_table::context_facts::ContextUsage;
 use policyd_hook::agent_output::AgentOutput;
 use policyd_policy::Policy;
@@ -309,7 +311,7 @@ impl<'a> Supervisor<'a> {
             self.note_gate();
             self.note_git();
             self.save();
-            self.store.prune(self.settings.keep);
+            self.store.prune(self.settings.keep, RUN_LOGS_BYTES_MAX);
         }
         loop {
             if let Some(status) = self.run.status() {
