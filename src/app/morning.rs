@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::alerts::{self, AlertError};
 use crate::overview::{self, ActivitySource, ProjectScope};
-use crate::sessions::log_reader::{LogContent, LogQuery, LogReader};
+use crate::sessions::log_reader::LogReader;
 use crate::workspace::local_time;
 use policyd_base::limits::USER_LOCK_WAIT;
 use policyd_record::alert::Alert;
@@ -56,13 +56,16 @@ pub fn collect(
     let source = ActivitySource::Logs { since: start };
     let rows = overview::rows(world, scope, source);
     let mut nights: BTreeMap<String, ProjectNight> = BTreeMap::new();
-    let mut reader = LogReader::new(world, scope);
+    let reader = LogReader::new(world, scope);
     let changed = reader.changed();
-    let LogContent { lines, problems, .. } = reader.read(LogQuery::since(Some(start)));
-    for it in &lines {
-        let Some(entry) = it.entry() else { continue };
-        nights.entry(it.project.clone()).or_default().add(&time, entry);
-    }
+    let problems = reader.visit(start, |project, entry| {
+        if !nights.contains_key(project) {
+            nights.insert(project.to_owned(), ProjectNight::default());
+        }
+        if let Some(night) = nights.get_mut(project) {
+            night.add(&time, entry);
+        }
+    });
     let projects = rows.into_iter().map(|mut row| {
         for it in changed.iter().filter(|it| it.project == row.directory) {
             row.problems.push(format!(

@@ -1,5 +1,6 @@
 //! `policyd log`: what was decided, one line each, from the decision log of the project.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -17,7 +18,7 @@ use policyd_record::table::{Align, Screen, TextCell, TextTable};
 use policyd_replay::subject;
 use policyd_report::overview::short_name;
 use policyd_store::log_chain::ChainReport;
-use policyd_world::World;
+use policyd_world::{World, WorldError};
 use policyd_yaml::time::{Timestamp, parse_duration};
 
 /// Help for an invalid duration after `--since`.
@@ -49,9 +50,11 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &LogA
         return verify(console, &reader, arguments.format);
     }
     warn_of_changes(console, &reader);
-    let newest = if arguments.summary { usize::MAX } else { arguments.lines };
+    if arguments.summary {
+        return summarize(console, &reader, arguments, oldest);
+    }
     let LogContent { lines, oldest, problems } =
-        read(console, &mut reader, arguments, Some(oldest), newest);
+        read(console, &mut reader, arguments, Some(oldest), arguments.lines);
     let code = if problems.is_empty() { EXIT_OK } else { EXIT_BROKEN };
     if arguments.would_block && lines.is_empty() && !arguments.follow {
         console.eprint(&nothing_observed(oldest, arguments.since.as_deref()));
@@ -61,22 +64,40 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &LogA
             "policyd answered no permission prompt\nhelp: `policyd install --approve read` lets it approve calls that only read",
         );
     }
-    if arguments.summary {
-        let is_decision = |it: &Entry| NoticeKind::find(&it.event).is_none();
-        let decisions = lines.iter().filter_map(ProjectLine::entry).filter(is_decision);
-        let summary = LogSummary::of(&decisions.collect::<Vec<_>>());
-        console.print(&match arguments.format {
-            ListFormat::Json => format!("{:#}\n", summary.to_json()),
-            ListFormat::Text | ListFormat::Compact => summary.to_text(console.screen()),
-        });
-        return code;
-    }
     let surplus = lines.len().saturating_sub(arguments.lines);
     let shown = lines.get(surplus..).unwrap_or_default();
     if print(console, shown, arguments) && arguments.follow {
         follow(world, console, &mut reader, arguments);
     }
     code
+}
+
+/// Counts the decisions that the arguments ask for.
+fn summarize(
+    console: &mut Console<'_>,
+    reader: &LogReader<'_>,
+    arguments: &LogArguments,
+    since: Timestamp,
+) -> u8 {
+    let mut summary = LogSummary::default();
+    let problems = reader.visit(since, |_, entry| {
+        if NoticeKind::find(&entry.event).is_none() && is_asked_for(&entry, arguments) {
+            summary.add(&entry);
+        }
+    });
+    console.print(&match arguments.format {
+        ListFormat::Json => format!("{:#}\n", summary.to_json()),
+        ListFormat::Text | ListFormat::Compact => summary.to_text(console.screen()),
+    });
+    report_unread(console, &problems)
+}
+
+/// Reports the logs that could not be read.
+fn report_unread(console: &mut Console<'_>, problems: &[(PathBuf, WorldError)]) -> u8 {
+    for (path, error) in problems {
+        console.eprint(&format!("could not read {}: {error}", path.display()));
+    }
+    if problems.is_empty() { EXIT_OK } else { EXIT_BROKEN }
 }
 
 /// Reports for each log whether lines were removed or changed.
@@ -140,19 +161,21 @@ fn read(
     since: Option<Timestamp>,
     newest: usize,
 ) -> LogContent {
-    let LogArguments { session, notable, would_block: observed, approved, .. } = arguments;
-    let accepts = |entry: &Entry| {
-        session.as_ref().is_none_or(|id| entry.session_id.starts_with(id))
-            && (!notable || is_notable(entry))
-            && (!observed || entry.would_stop())
-            && (!approved || entry.approved_call())
-    };
-    let asks = session.is_some() || *notable || *observed || *approved;
+    let LogArguments { session, notable, would_block, approved, .. } = arguments;
+    let accepts = |entry: &Entry| is_asked_for(entry, arguments);
+    let asks = session.is_some() || *notable || *would_block || *approved;
     let reading = reader.read(LogQuery { since, newest, accepts: asks.then_some(&accepts) });
-    for (path, error) in &reading.problems {
-        console.eprint(&format!("could not read {}: {error}", path.display()));
-    }
+    report_unread(console, &reading.problems);
     reading
+}
+
+/// Whether the arguments ask for an entry.
+fn is_asked_for(entry: &Entry, arguments: &LogArguments) -> bool {
+    let LogArguments { session, notable, would_block, approved, .. } = arguments;
+    session.as_ref().is_none_or(|id| entry.session_id.starts_with(id))
+        && (!notable || is_notable(entry))
+        && (!would_block || entry.would_stop())
+        && (!approved || entry.approved_call())
 }
 
 /// Prints new entries until the user interrupts, or standard output is closed.

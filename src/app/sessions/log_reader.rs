@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
 
 use serde::Deserialize;
 
@@ -172,6 +173,31 @@ impl<'a> LogReader<'a> {
             Ok(None) => Ok(Vec::new()),
             Err(error) => Err((log.path.clone(), error)),
         }
+    }
+
+    /// Calls a function with each entry from a time on and its project, in no order, and keeps none: the memory does not grow
+    /// with the logs. Returns the logs that could not be read.
+    pub fn visit(
+        &self,
+        since: Timestamp,
+        visit: impl FnMut(&str, Entry) + Send,
+    ) -> Vec<(PathBuf, WorldError)> {
+        let (world, visit) = (self.world, Mutex::new(visit));
+        let read = cores::on_all(world.cores(), &self.logs, |log| {
+            let read = read_new(world, &log.path, &LogPosition::default(), |line| {
+                if time_of(line).is_some_and(|at| at < since) {
+                    return;
+                }
+                let Some(entry) = Entry::parse(line) else { return };
+                let mut visit = visit.lock().unwrap_or_else(PoisonError::into_inner);
+                visit(&log.project, entry);
+            });
+            match read {
+                Ok(_) | Err(WorldError::NotFound) => None,
+                Err(error) => Some((log.path.clone(), error)),
+            }
+        });
+        read.into_iter().flatten().collect()
     }
 
     /// Returns the entries that were added since the last call.

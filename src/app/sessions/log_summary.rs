@@ -15,7 +15,7 @@ use policyd_record::table::{Align, Screen, TextCell, TextTable};
 pub struct LogSummary {
     stops: usize,
     /// Sessions of all entries.
-    sessions: usize,
+    sessions: BTreeSet<String>,
     blocked: usize,
     /// Blocks that the client did not get, because the state was not saved.
     dropped: usize,
@@ -62,18 +62,15 @@ struct PreferenceCounts {
 }
 
 impl LogSummary {
-    /// Counts entries.
-    pub fn of(entries: &[Entry]) -> Self {
-        let mut summary = Self::default();
-        let sessions: BTreeSet<&str> = entries.iter().map(|it| it.session_id.as_str()).collect();
-        summary.sessions = sessions.len();
-        for entry in entries {
-            match entry.is_about_stop() {
-                true => summary.add(entry),
-                false => summary.add_other(entry),
-            }
+    /// Counts an entry.
+    pub fn add(&mut self, entry: &Entry) {
+        if !self.sessions.contains(&entry.session_id) {
+            self.sessions.insert(entry.session_id.clone());
         }
-        summary
+        match entry.is_about_stop() {
+            true => self.add_stop(entry),
+            false => self.add_other(entry),
+        }
     }
 
     /// Counts an event that is not a stop, and the results of guards.
@@ -87,7 +84,7 @@ impl LogSummary {
         }
     }
 
-    fn add(&mut self, entry: &Entry) {
+    fn add_stop(&mut self, entry: &Entry) {
         self.stops += 1;
         let blocked = entry.decision == "block";
         let release = entry.release_reason();
@@ -138,7 +135,7 @@ impl LogSummary {
         json!({
             "version": 1,
             "stops": self.stops,
-            "sessions": self.sessions,
+            "sessions": self.sessions.len(),
             "blocked": self.blocked,
             "dropped": self.dropped,
             "released": self.released,
@@ -188,7 +185,7 @@ impl LogSummary {
             "stops: {}, sessions: {}; {} clean, {} blocked, {released} released, {} not \
              evaluated; {} with problems",
             self.stops,
-            self.sessions,
+            self.sessions.len(),
             self.stops.saturating_sub(others),
             self.blocked,
             self.not_judged,
@@ -268,8 +265,11 @@ mod tests {
     use super::*;
 
     fn summary(entries: &[Value]) -> LogSummary {
-        let entry = |it: &Value| Entry::parse(it.to_string().as_bytes()).unwrap();
-        LogSummary::of(&entries.iter().map(entry).collect::<Vec<_>>())
+        let mut summary = LogSummary::default();
+        for it in entries {
+            summary.add(&Entry::parse(it.to_string().as_bytes()).unwrap());
+        }
+        summary
     }
 
     #[test]
