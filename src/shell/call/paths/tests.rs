@@ -1,0 +1,154 @@
+//! Tests of globs and paths.
+
+use super::*;
+
+#[test]
+fn a_pattern_could_be_a_file_of_the_glob() {
+    for (pattern, glob) in [
+        (".e*", ".env"),
+        ("/w/.en?", ".env"),
+        ("/w/.[e]nv", ".env"),
+        ("/w/[.]e[mn]v", ".env"),
+        ("/home/x/.ss*/id_rsa", "**/.ssh/id_rsa"),
+        ("/home/*/.ssh/id_r*", "**/.ssh/id_rsa"),
+        ("/w/.pol*/policyd.yaml", "**/.policyd/**"),
+        ("/w/.cl*/hooks/stop.sh", "**/.claude/hooks/**"),
+        ("/etc/sha*", "/etc/shadow"),
+        ("/e?c/shadow", "/etc/shadow"),
+        ("/*/shadow", "/etc/shadow"),
+        ("/e*/sudoers", "/etc/sudoers"),
+        ("e*/shadow", "/etc/shadow"),
+        ("sha*", "/etc/shadow"),
+        (".ss*/id_rsa", "**/.ssh/id_rsa"),
+        ("/w/.[a-f]nv", ".env"),
+        ("/w/.[!f]nv", ".env"),
+        ("/w/.[!.]*", ".env"),
+        ("/w/.[!x]??", "**/.git"),
+        ("/w/.[[:alpha:]]nv", ".env"),
+        ("/w/.[]e]nv", ".env"),
+        ("/w/.*nv", ".env"),
+    ] {
+        assert!(could_mean(pattern, glob), "{pattern} {glob}");
+    }
+}
+
+#[test]
+fn a_file_of_a_project_among_temporary_files_is_not_temporary() {
+    let temporary = vec!["/tmp".to_owned()];
+    let [here, in_temporary] = ["/w", "/tmp/w"].map(|project| CallEnvironment {
+        project: project.to_owned(),
+        folder: project.to_owned(),
+        temporary: temporary.clone(),
+        ..CallEnvironment::default()
+    });
+    let fit = |globs: &[&str], path: &str, around: &CallEnvironment| {
+        let matchers = PathMatchers::new(globs.iter().copied());
+        matchers.fit(&around.known_place(path, None), around)
+    };
+    for (path, around, is_temporary) in [
+        ("/tmp/w/src/a.rs", &here, true),
+        ("/tmp/w/src/a.rs", &in_temporary, false),
+        ("src/a.rs", &in_temporary, false),
+        ("/tmp/x", &in_temporary, true),
+    ] {
+        assert_eq!(fit(&["/tmp/**"], path, around), is_temporary, "{path}");
+        assert_eq!(fit(&["**", "!/tmp/**"], path, around), !is_temporary, "{path}");
+    }
+}
+
+#[test]
+fn a_folder_is_meant_by_more_than_its_first_letters() {
+    assert!(could_mean_folder("/w/.pol*", ".policyd"));
+    assert!(!could_mean_folder("/w/.ca*", ".cargo"));
+}
+
+#[test]
+fn long_paths_are_looked_through_once() {
+    for steps in ["a/", ".pol*/", "*b*/"] {
+        let long = format!("/{}x", steps.repeat(500));
+        assert!(!could_mean(&long, "**/.policyd/**/a/**/b/**/c.yaml"), "{steps}");
+    }
+    assert!(could_mean(&format!("/{}.pol*/x", "a/".repeat(500)), "**/.policyd/**"));
+}
+
+#[test]
+fn a_pattern_that_says_nothing_or_something_else_is_none() {
+    for (pattern, glob) in [
+        ("*", ".env"),
+        ("/w/*", ".env"),
+        ("/w/.*", ".env"),
+        ("/w/*.yml", "secrets.yml"),
+        ("/w/src/*.rs", "**/.policyd/**"),
+        ("/w/s*/main.rs", "**/.ssh/id_rsa"),
+        ("/usr/sha*", "/etc/shadow"),
+        ("/w/.env", ".env"),
+        ("/w/.[e]nvelope", ".env"),
+        ("/w/*/config", "**/.kube/config"),
+        ("/w/?kube/config", "**/.kube/config"),
+        ("/w/.cl*/skills/x", "**/.claude/hooks/**"),
+        ("$D/generated_*.json", "**/.gnupg/**"),
+        ("$D.old*", "**/.ssh/*"),
+        ("/w/packages/*/dist.tgz", "**/LaunchAgents/**"),
+        ("/w/*/x", "/w/secrets/**"),
+        ("/w/scripts/*[^cmd]", "credentials.json"),
+        ("/w/src/*.[ch]*", "secrets.yml"),
+        ("/w/*.[!r]*", "credentials.json"),
+        ("/w/.[f-z]nv", ".env"),
+    ] {
+        assert!(!could_mean(pattern, glob), "{pattern} {glob}");
+    }
+}
+
+#[test]
+fn a_step_is_the_names_that_a_shell_puts_in_its_place() {
+    for (step, name) in [
+        (".e[mn]*", ".env"),
+        ("*.[ch]", "a.c"),
+        ("[!a-y]*", "zoo"),
+        ("[^a-y]*", "zoo"),
+        ("[]x]y", "]y"),
+        ("[!]x]y", "ay"),
+        ("[[:alpha:]]b", "ab"),
+        ("[[=a=]]b", "ab"),
+        // In quotes, which are gone here, `!` is a letter: `["!"a]`.
+        ("[!a]b", "ab"),
+        ("[a-]b", "-b"),
+        ("a[b", "a[b"),
+        ("*a*b", "xaxbxb"),
+        ("*", ""),
+    ] {
+        assert!(could_be_named(step, name), "{step} {name}");
+    }
+    for (step, name) in
+        [("*.[ch]", "a.rs"), ("[]x]y", "ay"), ("?", ""), ("*a*b", "xaxbxc"), ("a", "ab")]
+    {
+        assert!(!could_be_named(step, name), "{step} {name}");
+    }
+}
+
+#[test]
+fn letters_in_brackets_are_one() {
+    for (step, count) in [(".e*", 2), ("*[^cmd]", 1), ("[ab]c", 2), ("?*", 0), ("a[b", 3)] {
+        assert_eq!(letters(step), count, "{step}");
+    }
+}
+
+#[test]
+fn most_of_a_folder_is_meant_by_no_letters() {
+    for step in ["*", ".*", "[a-z]*", "[!.]*", "[^.]?*", "?*", ".[!.]*", "*?", "[[:alnum:]]*"] {
+        assert!(is_for_most(step), "{step}");
+    }
+    for step in ["a*", "*.rs", "[ab]*", "?", "[a-z]", ".e*", "[0-9]*", "*[0-9]"] {
+        assert!(!is_for_most(step), "{step}");
+    }
+}
+
+#[test]
+fn many_brackets_take_no_longer_than_their_letters() {
+    for part in ["[", "[[:", "[a", "[]", "[!"] {
+        let step = part.repeat(2_000);
+        assert!(letters(&step) > 0 && could_be_named(&step, ".env"), "{part}");
+        let step = format!("{}]", part.repeat(80));
+        assert!(!could_be_named(&step, &"x".repeat(200)), "{part}");
+    }
+}
