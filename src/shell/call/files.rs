@@ -493,7 +493,9 @@ impl Scanner<'_> {
         for (does, file) in touched {
             // `@file`, `if=file` and `name=@file` name files.
             let file = without_mark(&program.name, &file);
-            if file.pipe || file.text.is_empty() || NOWHERE.contains(&file.text.as_str()) {
+            let is_stream = file.text == "-" && does != Access::Delete;
+            let is_file = !file.text.is_empty() && !NOWHERE.contains(&file.text.as_str());
+            if file.pipe || is_stream || !is_file {
                 continue;
             }
             let place = match base.as_deref().filter(|_| does != Access::Write) {

@@ -33,7 +33,7 @@ impl Scanner<'_> {
             Some((called, args)) => (called.clone(), args.to_vec()),
             None => (ShellText::default(), Vec::new()),
         };
-        let name = called.all().map(program_name).unwrap_or_default();
+        let name = self.real_name(&called, scope);
         let mut fed_by = input.from.clone();
         let feeds = |it: &&ShellText| !(it.pipe && it.text.starts_with(OUTPUT_PIPE));
         let more: Vec<usize> = args.iter().filter(feeds).flat_map(|it| it.from.clone()).collect();
@@ -51,6 +51,32 @@ impl Scanner<'_> {
             container: scope.container.clone(),
             ..Invocation::default()
         }
+    }
+
+    /// Returns the name of a program. A program that the line copied or linked before has the name of the original.
+    fn real_name(&self, called: &ShellText, scope: &ShellState) -> String {
+        let original = || {
+            let called = called.all().filter(|it| it.contains('/'))?;
+            let link = self.resolve_path(&ShellText::known(called), scope).absolute;
+            let link = link.filter(|_| !scope.links.is_empty());
+            let written = self.known_content(&ShellText::known(called), scope);
+            written.and_then(|it| self.copied_file(&it)).or(link)
+        };
+        let path = original().or_else(|| called.all().map(str::to_owned));
+        path.map(|it| program_name(&it)).unwrap_or_default()
+    }
+
+    /// Returns the file of which a file that the line wrote is a copy.
+    fn copied_file(&self, written: &StandardInput) -> Option<String> {
+        let [at] = written.from.as_slice() else { return None };
+        let program = self.call.programs.get(*at).filter(|_| written.text.is_none())?;
+        let operands = || program.operands(self.context.lens.value_options());
+        let file = match program.name.as_str() {
+            "cp" | "mv" | "install" | "ln" | "cat" => operands().first()?.all()?,
+            "dd" => program.args.iter().find_map(|it| it.all()?.strip_prefix("if="))?,
+            _ => return None,
+        };
+        Some(file.to_owned())
     }
 
     /// Starts a program, or a builtin of the shell, that wraps no other program.
@@ -110,8 +136,10 @@ impl Scanner<'_> {
                 let mut inner = ShellState { parameters, ..scope.of_a_process() };
                 return self.run_text(Vec::new(), text, &mut inner, input);
             }
-            program.runs_unknown = true;
-            program.fed_by.extend(written.from);
+            if self.copied_file(&written).is_none() {
+                program.runs_unknown = true;
+                program.fed_by.extend(written.from);
+            }
         } else if program.called.text.contains('/') || is_code_file(&program.name) {
             self.run_file(&program.called, ScriptKind::Named, &program.args, scope);
         }
