@@ -42,7 +42,7 @@ pub(super) struct LocalFiles<'f> {
 
 /// What a synchronization around another command did.
 #[derive(Clone, Copy)]
-struct Synchronized {
+struct SyncOutcome {
     /// Whether the local files contain what the server knows, or nothing is shared.
     is_current: bool,
     /// Whether the server rejected a change.
@@ -55,19 +55,19 @@ fn sync(
     console: &mut Console<'_>,
     files: LocalFiles<'_>,
     limits: SyncLimits<'_>,
-) -> Synchronized {
+) -> SyncOutcome {
     match sharing::sync(world, files.root, files.durability, limits) {
         Ok(result) => {
             let SyncResult { rejected, notes, unread, is_partial, .. } = result.unwrap_or_default();
             let all = rejected.iter().chain(&notes).chain(&unread);
             all.for_each(|it| console.eprint(&format!("shared store: {it}")));
-            return Synchronized { is_current: !is_partial, is_rejected: !rejected.is_empty() };
+            return SyncOutcome { is_current: !is_partial, is_rejected: !rejected.is_empty() };
         }
         // Reported when it happened.
         Err(SyncError::Deferred(_)) => {}
         Err(error) => console.eprint(&format!("{error}\nhelp: the local copy is used until then")),
     }
-    Synchronized { is_current: false, is_rejected: false }
+    SyncOutcome { is_current: false, is_rejected: false }
 }
 
 /// Runs an action of another command on a current copy, and sends its changes. The action receives whether the copy is
