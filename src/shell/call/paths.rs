@@ -217,7 +217,8 @@ impl PathMatcher {
     /// Returns whether a path matches the glob. A glob of temporary files, such as `/tmp/**`, matches no file of a project that
     /// lies in that directory.
     fn fits(&self, path: &str, around: &CallEnvironment) -> bool {
-        let is_own = || around.is_temporary(&self.written) && around.is_of_temporary_project(path);
+        let is_own =
+            || around.is_glob_of_temporary(&self.written) && around.is_of_temporary_project(path);
         self.names(path, around) && !is_own()
     }
 
@@ -464,6 +465,12 @@ impl CallEnvironment {
     #[must_use]
     pub fn is_project(&self, path: &str) -> bool {
         [self.project.as_str(), self.led_to(&self.project)].contains(&path)
+    }
+
+    /// Returns whether a glob is below a directory for temporary files.
+    fn is_glob_of_temporary(&self, glob: &str) -> bool {
+        let mut folders = self.temporary.iter().map(String::as_str);
+        folders.any(|it| within(glob, it) || within(glob, self.led_to(it)))
     }
 
     /// Returns whether a path is in the project, and the project lies in a directory for temporary files.

@@ -38,6 +38,7 @@ fn a_file_of_a_project_among_temporary_files_is_not_temporary() {
     let [here, in_temporary] = ["/w", "/tmp/w"].map(|project| CallEnvironment {
         project: project.to_owned(),
         folder: project.to_owned(),
+        home: "/tmp/home".to_owned(),
         temporary: temporary.clone(),
         ..CallEnvironment::default()
     });
