@@ -114,24 +114,59 @@ impl GuardVerdict {
     /// Returns the message with the guard's name.
     #[must_use]
     pub fn format_message(&self) -> String {
-        let Self { message, id, script, .. } = self;
+        format!("{} (guard `{}`)", self.text(), self.id)
+    }
+
+    /// Returns the message, or why the guard cannot tell.
+    fn text(&self) -> String {
+        let Self { message, script, .. } = self;
         match &self.unknown {
             None if !script.is_empty() => {
-                format!("In `{script}`, which this call runs: {message} (guard `{id}`)")
+                format!("In `{script}`, which this call runs: {message}")
             }
-            None => format!("{message} (guard `{id}`)"),
+            None => message.clone(),
             Some(why) => {
                 let asked = match self.question.as_str() {
                     "" => "this is allowed",
                     question => question,
                 };
                 let advice = if message.is_empty() { "" } else { " " };
-                format!(
-                    "policyd cannot tell whether {asked}: {why}.{advice}{message} (guard `{id}`)"
-                )
+                format!("policyd cannot tell whether {asked}: {why}.{advice}{message}")
             }
         }
     }
+
+    /// Returns whether another guard cannot tell the same for the same reason.
+    fn is_unknown_as(&self, other: &Self) -> bool {
+        self.unknown.is_some() && self.unknown == other.unknown && self.question == other.question
+    }
+}
+
+/// Guards that are named in a text.
+const NAMES_MAX: usize = 3;
+
+/// Returns the messages of guards with their names. What several guards cannot tell for one reason is one message.
+fn messages(verdicts: &[&GuardVerdict]) -> Vec<String> {
+    let mut groups: Vec<Vec<&GuardVerdict>> = Vec::new();
+    for verdict in verdicts {
+        let same = |group: &&mut Vec<&GuardVerdict>| {
+            group.first().is_some_and(|it| it.is_unknown_as(verdict))
+        };
+        match groups.iter_mut().find(same) {
+            Some(group) => group.push(verdict),
+            None => groups.push(vec![verdict]),
+        }
+    }
+    let message = |group: Vec<&GuardVerdict>| {
+        let text = group.first().map(|it| it.text()).unwrap_or_default();
+        let mut names: Vec<String> =
+            group.iter().take(NAMES_MAX).map(|it| format!("`{}`", it.id)).collect();
+        let more = group.len().saturating_sub(NAMES_MAX);
+        names.extend((more > 0).then(|| format!("and {more} more")));
+        let word = if group.len() == 1 { "guard" } else { "guards" };
+        format!("{text} ({word} {})", names.join(", "))
+    };
+    groups.into_iter().map(message).collect()
 }
 
 /// Combined result of all guards for one event.
@@ -431,10 +466,25 @@ impl GuardsOutcome {
         }
         let decisions = self.verdicts.iter().map(GuardVerdict::decision);
         self.decision = decisions.fold(Decision::None, Decision::combine);
-        let deciding = self.verdicts.iter().filter(|it| it.decision() == self.decision);
-        let deciding = deciding.filter(|_| self.decision != Decision::None);
-        self.reason =
-            deciding.map(GuardVerdict::format_message).collect::<Vec<String>>().join("\n");
+        self.write_texts();
+    }
+
+    /// Writes the reason of the decision, and what the user reads besides it. What no guard can tell is written once.
+    fn write_texts(&mut self) {
+        let decides =
+            |it: &&GuardVerdict| self.decision != Decision::None && it.decision() == self.decision;
+        let deciding: Vec<&GuardVerdict> = self.verdicts.iter().filter(decides).collect();
+        let warns = |it: &&GuardVerdict| {
+            it.in_force() == Some(GuardAction::Warn)
+                && !deciding.iter().any(|by| it.is_unknown_as(by))
+        };
+        let warning: Vec<&GuardVerdict> = self.verdicts.iter().filter(warns).collect();
+        self.reason = messages(&deciding).join("\n");
+        let notices = messages(&warning).into_iter().map(|it| match it.starts_with("policyd ") {
+            true => it,
+            false => format!("policyd: {it}"),
+        });
+        self.notice = notices.collect::<Vec<String>>().join("\n");
     }
 
     /// Adds what a guard says about a file that the call runs.
@@ -445,7 +495,6 @@ impl GuardsOutcome {
     fn add(&mut self, verdict: GuardVerdict, updated: Vec<(String, String)>, event: &Event) {
         let fallback = verdict.unknown.is_some();
         let (verb, decision) = (verdict.in_force(), verdict.decision());
-        let said = verdict.format_message();
         let join = |into: &mut String, text: &str| {
             if !into.is_empty() {
                 into.push('\n');
@@ -458,9 +507,9 @@ impl GuardsOutcome {
                 self.masks = true;
                 join(&mut self.context, &verdict.message);
             }
-            Some(GuardAction::Warn) => join(&mut self.notice, &format!("policyd: {said}")),
             Some(
-                GuardAction::Allow
+                GuardAction::Warn
+                | GuardAction::Allow
                 | GuardAction::Defer
                 | GuardAction::Ask
                 | GuardAction::Block
@@ -468,15 +517,7 @@ impl GuardsOutcome {
             )
             | None => {}
         }
-        if decision != Decision::None {
-            if decision > self.decision {
-                self.reason.clear();
-            }
-            if decision >= self.decision {
-                join(&mut self.reason, &said);
-            }
-            self.decision = self.decision.combine(decision);
-        }
+        self.decision = self.decision.combine(decision);
         if !updated.is_empty() && verb == Some(verdict.verb) && !fallback {
             let before = self.updated_input.take().unwrap_or_else(|| event.tool_input.clone());
             let mut fields = before.as_object().cloned().unwrap_or_default();
@@ -484,5 +525,6 @@ impl GuardsOutcome {
             self.updated_input = Some(Json::Object(fields));
         }
         self.verdicts.push(verdict);
+        self.write_texts();
     }
 }

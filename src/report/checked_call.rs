@@ -143,6 +143,26 @@ impl CheckedCall {
         })
     }
 
+    /// Returns what is unknown, each reason once, and what the user allowed.
+    fn notes(&self) -> Vec<String> {
+        let mut unknown: Vec<(&str, &str, usize)> = Vec::new();
+        for rule in &self.rules {
+            let Some(why) = rule.unknown.as_deref() else { continue };
+            match unknown.iter_mut().find(|it| it.1 == why) {
+                Some((_, _, more)) => *more = more.saturating_add(1),
+                None => unknown.push((&rule.id, why, 0)),
+            }
+        }
+        let notes = unknown.into_iter().map(|(id, why, more)| match more {
+            0 => format!("{id}: unknown, {why}"),
+            more => format!("{id} and {more} more: unknown, {why}"),
+        });
+        let allowed = self.rules.iter().filter_map(|it| {
+            it.allowed.as_ref().map(|how| format!("{}: you allowed it, {how}", it.id))
+        });
+        notes.chain(allowed).collect()
+    }
+
     /// Returns the answer as text.
     #[must_use]
     pub fn to_text(&self, screen: Screen) -> String {
@@ -155,13 +175,7 @@ impl CheckedCall {
             line(&mut text, "");
             text.push_str(&self.rule_table().render(screen));
         }
-        for it in &self.rules {
-            let notes = [
-                it.unknown.as_ref().map(|why| format!("{}: unknown, {why}", it.id)),
-                it.allowed.as_ref().map(|how| format!("{}: you allowed it, {how}", it.id)),
-            ];
-            notes.iter().flatten().for_each(|note| screen.paragraph(&mut text, "  ", note));
-        }
+        self.notes().iter().for_each(|note| screen.paragraph(&mut text, "  ", note));
         let changed = self.changed_input.as_ref().map(Value::to_string).unwrap_or_default();
         for (title, content) in [
             ("The agent reads", &self.agent),

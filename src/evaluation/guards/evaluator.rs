@@ -174,7 +174,10 @@ impl GuardEvaluator<'_> {
             && let Some(program) = programs.find(|it| named(self.words, it))
         {
             let why = format!("the command line was not understood: {why}");
-            let message = format!("It names `{program}`: write that as a command of its own.");
+            let message = match program {
+                "*" => "Write each command separately.".to_owned(),
+                program => format!("It names `{program}`: write that as a separate command."),
+            };
             let doubt = Doubt { question: String::new(), why };
             return self.doubts(&self.guard.body, message, doubt, "");
         }
