@@ -28,7 +28,7 @@ use policyd_record::mask::MARK;
 use policyd_report::diagnostics::{self, Style};
 use policyd_world::World;
 use policyd_yaml::time::Timestamp;
-use policyd_yaml::{Diagnostic, Source, Span};
+use policyd_yaml::{Diagnostic, Node, Source};
 
 /// Version of the JSON form.
 const TRY_VERSION: u32 = 1;
@@ -160,9 +160,8 @@ fn wrong(
     names: &Names,
 ) -> u8 {
     let source = Arc::new(Source { name: "expression".to_owned(), text: expression.to_owned() });
-    let diagnostic =
-        |it: &Finding| it.at(Span { source: source.clone(), start: it.start, end: it.end });
-    let findings: Vec<Diagnostic> = findings.iter().map(diagnostic).collect();
+    let node = Node::verbatim(&source);
+    let findings: Vec<Diagnostic> = findings.iter().map(|it| it.within(&node, 0)).collect();
     let candidates = candidates(expression, names);
     console.print(&match format {
         ListFormat::Json => {

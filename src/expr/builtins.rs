@@ -4,7 +4,7 @@ use rhai::{Array, Dynamic, Engine, ImmutableString};
 
 use super::pattern::prose_regex;
 use super::table::{COUNTS, Member};
-use super::types::{Domain, Evidence::Neutral, TextMatch, Type, Unit};
+use super::types::{Domain, Evidence::Neutral, TextForm, TextMatch, Type, Unit};
 
 /// The parameter of a function that takes one text.
 const fn text(compared: TextMatch) -> [(Type, Domain); 1] {
@@ -125,7 +125,7 @@ const fn row(
         doc,
         example,
         values: &[],
-        is_day: false,
+        form: TextForm::Any,
         range: COUNTS,
         unit: if matches!(result, Type::Int) { Some(Unit::Count) } else { None },
         ids: None,

@@ -1,13 +1,15 @@
 //! Types an expression at load: every unknown name, wrong type, and wrong argument, with its location.
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 
 use super::ast::{Expr, ExprKind, Foreign};
-use super::hints::{cure, other_spelling, token_length};
+use super::hints::{cure, other_spelling, spelled, token_length};
+use super::rewrite::{Remedy, double_backslashes};
 use super::table::KnownNames;
 use super::types::{Evidence, Type};
 use super::{ScriptError, engine, parse};
-use policyd_yaml::{Diagnostic, Span, suggest};
+use policyd_yaml::{Diagnostic, Node, suggest};
 
 mod operators;
 mod steps;
@@ -23,20 +25,18 @@ pub struct Finding {
     pub start: usize,
     /// One past the last byte.
     pub end: usize,
-    /// The cure.
-    pub help: Option<String>,
-    /// A mistyped word, and what it was probably meant to be.
-    pub meant: Option<(String, String)>,
+    /// The fix, with a byte range of the expression.
+    pub fix: Option<Remedy>,
 }
 
 impl Finding {
-    /// The finding where its expression is written.
+    /// The finding where its expression is written: in a scalar, from a byte of its text on.
     #[must_use]
-    pub fn at(&self, span: Span) -> Diagnostic {
-        let found = Diagnostic::error(self.code, span, self.message.clone());
-        let found = found.with_help_if(self.help.clone());
-        match &self.meant {
-            Some((word, near)) => found.with_word(word, near),
+    pub fn within(&self, node: &Node, offset: usize) -> Diagnostic {
+        let range = self.start.saturating_add(offset)..self.end.saturating_add(offset);
+        let found = Diagnostic::error(self.code, node.sub_span(range), self.message.clone());
+        match self.fix.clone() {
+            Some(fix) => found.suggest(fix.within(node, offset)),
             None => found,
         }
     }
@@ -110,16 +110,18 @@ impl<'a> Checker<'a> {
 
     fn report_syntax(&mut self, error: ScriptError) {
         let start = error.offset.unwrap_or(0).min(self.text.len());
-        let help = match error.message.contains("escape sequence") {
-            true => Some("a backslash within a text is written twice: `\\\\b`".to_owned()),
+        let fix = match error.message.contains("escape sequence") {
+            true => double_backslashes(self.text, start),
             false => cure(self.text, start),
         };
-        self.report("expression-syntax", start, error.message, help);
+        self.report("expression-syntax", start, error.message, fix);
     }
 
     fn report_foreign(&mut self, start: usize) {
         let message = "this form is not part of the expression language".to_owned();
-        self.report("expression-syntax", start, message, None);
+        let rest = self.text.get(start..).unwrap_or_default();
+        let fix = rest.starts_with('\'').then(|| cure(self.text, start)).flatten();
+        self.report("expression-syntax", start, message, fix);
     }
 
     fn infer(&mut self, expr: &Expr) -> Type {
@@ -206,7 +208,7 @@ impl<'a> Checker<'a> {
             }
             let help = format!("rules of this file speak of `{}` only", record.name);
             let message = format!("`{name}` is not available here");
-            self.report("unknown-fact", start, message, Some(help));
+            self.report("unknown-fact", start, message, Some(help.into()));
             return Type::Any;
         }
         if let Some(row) = self.names.table().find(Type::Global, name) {
@@ -214,7 +216,8 @@ impl<'a> Checker<'a> {
         }
         if let Some(spelling) = other_spelling(name) {
             let message = format!("unknown fact `{name}`");
-            self.report("unknown-fact", start, message, Some(format!("write `{spelling}`")));
+            let fix = spelled(start..start.saturating_add(name.len()), spelling);
+            self.report("unknown-fact", start, message, Some(fix));
             return Type::Any;
         }
         let known = self.members_of(Type::Global);
@@ -237,14 +240,24 @@ impl<'a> Checker<'a> {
         wanted
     }
 
-    fn at(&mut self, expr: &Expr, code: &'static str, message: &str, help: Option<String>) {
+    fn at(&mut self, expr: &Expr, code: &'static str, message: &str, fix: Option<Remedy>) {
         let start = self.position(expr);
-        self.report(code, start, message.to_owned(), help);
+        self.report(code, start, message.to_owned(), fix);
     }
 
-    fn report(&mut self, code: &'static str, start: usize, message: String, help: Option<String>) {
-        let end = start.saturating_add(token_length(self.text.get(start..).unwrap_or_default()));
-        self.findings.push(Finding { code, message, start, end, help, meant: None });
+    fn report(&mut self, code: &'static str, start: usize, message: String, fix: Option<Remedy>) {
+        let end = self.token(start).end;
+        self.findings.push(Finding { code, message, start, end, fix });
+    }
+
+    /// The bytes of the token that begins at a byte.
+    fn token(&self, start: usize) -> Range<usize> {
+        start..start.saturating_add(token_length(self.text.get(start..).unwrap_or_default()))
+    }
+
+    /// The part of the text of a range.
+    fn part(&self, range: &Range<usize>) -> &str {
+        self.text.get(range.clone()).unwrap_or_default()
     }
 
     /// Reports an unknown word, and suggests a known one.
@@ -253,10 +266,16 @@ impl<'a> Checker<'a> {
         (code, start, message): (&'static str, usize, String),
         (word, known): (&str, &[&str]),
     ) {
-        self.report(code, start, message, suggest::did_you_mean(word, known));
-        let near = suggest::nearest(word, known);
-        if let Some(finding) = self.findings.last_mut() {
-            finding.meant = near.map(|near| (word.to_owned(), near.to_owned()));
-        }
+        let token = self.token(start);
+        let fix = match suggest::nearest(word, known) {
+            Some(near) => {
+                let is_name = self.part(&token) == word;
+                let written = if is_name { near.to_owned() } else { format!("{near:?}") };
+                let is_text = self.part(&token).starts_with('"');
+                Some(Remedy::word(near, (is_name || is_text).then_some((token, written))))
+            }
+            None => suggest::did_you_mean(word, known).map(Remedy::advice),
+        };
+        self.report(code, start, message, fix);
     }
 }

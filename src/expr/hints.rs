@@ -1,5 +1,11 @@
 //! Fixes for expressions that are not understood, mostly for the syntax of other languages.
 
+use std::ops::Range;
+
+use super::rewrite::{
+    CURLY, Remedy, conditional, double_quotes, negation, not_in, regex_match, without_braces,
+};
+
 /// Bytes of the token that `rest` starts with: a name, a number, a string, an operator.
 pub(super) fn token_length(rest: &str) -> usize {
     let Some(first) = rest.chars().next() else { return 0 };
@@ -23,6 +29,12 @@ pub(super) fn token_length(rest: &str) -> usize {
         }
         return rest.len();
     }
+    let closes: &[char] = if first == '\'' { &['\''] } else { &['”', '“', '’', '»'] };
+    if first == '\'' || CURLY.contains(first) {
+        let inner = rest.char_indices().skip(1).take_while(|(_, c)| *c != '\n');
+        let end = inner.filter(|(_, c)| closes.contains(c)).map(|(at, c)| at + c.len_utf8()).next();
+        return end.unwrap_or(first.len_utf8());
+    }
     if first.is_ascii_digit() {
         let whole = run(|c| c.is_ascii_digit() || c == '_');
         let fraction = rest.get(whole..).and_then(|it| it.strip_prefix('.')).unwrap_or_default();
@@ -40,15 +52,17 @@ pub(super) fn token_length(rest: &str) -> usize {
 }
 
 /// Returns the fix for a syntax error at `at`: what to write instead of the syntax of other languages.
-pub(super) fn cure(text: &str, at: usize) -> Option<String> {
+pub(super) fn cure(text: &str, at: usize) -> Option<Remedy> {
     let (before, rest) = (text.get(..at)?.trim_end(), text.get(at..)?);
     let word = rest.get(..token_length(rest)).unwrap_or_default();
-    let last =
-        before.rsplit(|c: char| !(c.is_alphanumeric() || c == '_')).next().unwrap_or_default();
+    let token = at..at + word.len();
+    let last = before.trim_end_matches(|c: char| c.is_alphanumeric() || c == '_').len();
+    let last = last..before.len();
+    let is_not = |it: &str| it.eq_ignore_ascii_case("not");
     let begins_closure = before.ends_with('(') && matches!(word, "|" | "||");
     let closure = begins_closure || takes_argument(before, rest);
     if closure {
-        return Some(NO_CLOSURES.to_owned());
+        return Some(NO_CLOSURES.into());
     }
     let after = rest.get(word.len()..).unwrap_or_default().trim_start();
     let is_text = word.starts_with('"') && word.len() > 1 && word.ends_with('"');
@@ -56,39 +70,65 @@ pub(super) fn cure(text: &str, at: usize) -> Option<String> {
     if is_text && is_side {
         return Some(
             "each side is a condition of its own: `x == \"a\" || x == \"b\"`, or `x in [\"a\", \"b\"]`"
-                .to_owned(),
+                .into(),
         );
     }
-    let known = other_spelling(word).filter(|_| !rest.starts_with("=~"));
-    if let Some(spelling) = known {
-        return Some(format!("write `{spelling}`"));
+    if is_not(word) && after.starts_with("in ") {
+        return Some(not_in(text, &token));
     }
-    if last == "not" {
-        let help = if word == "in" { "write `!(… in […])`" } else { "write `!`" };
-        return Some(help.to_owned());
+    if is_not(word) {
+        return Some(negation(text, &token));
     }
+    if text.get(last.clone()).is_some_and(is_not) {
+        return Some(if word == "in" { not_in(text, &last) } else { negation(text, &last) });
+    }
+    let known = other_spelling(word).filter(|_| !rest.starts_with("=~") && !rest.starts_with("=<"));
+    known.map(|it| spelled(token, it)).or_else(|| sign_cure(text, at, word))
+}
+
+/// The fix that writes a spelling of another language as it is here.
+pub(super) fn spelled(token: Range<usize>, spelling: &str) -> Remedy {
+    match spelling {
+        // No value of another type is an empty text.
+        EMPTY => Remedy::advice(format!("write `{spelling}`")),
+        _ => Remedy::write(token, spelling),
+    }
+}
+
+/// The fix for a token that begins with a sign of other languages.
+fn sign_cure(text: &str, at: usize, word: &str) -> Option<Remedy> {
+    let (before, rest) = (text.get(..at)?.trim_end(), text.get(at..)?);
+    let sign = |length: usize| at..at + length;
     let closed = word.len() > 1 && word.ends_with('"');
     let begins = before.is_empty() || before.ends_with(['(', '&', '|']);
-    let help = match rest.chars().next() {
-        Some('\'') => "write a text in double quotes: `\"main\"`",
-        Some('`') => "write a text in double quotes",
-        Some('“' | '”' | '„' | '‘' | '’' | '«') => {
-            "write a text in straight quotes: `\"main\"`"
+    Some(match rest.chars().next() {
+        Some(c) if c == '\'' || CURLY.contains(c) => double_quotes(text, at)
+            .unwrap_or_else(|| Remedy::advice("write a text in double quotes: `\"main\"`")),
+        Some('`') => Remedy::advice("write a text in double quotes"),
+        Some('$' | '{') => {
+            const ALONE: &str = "an expression stands alone here; `${…}` belongs into texts";
+            let advice = rest.starts_with('$').then(|| Remedy::advice(ALONE));
+            without_braces(text, at).or(advice)?
         }
-        Some('$') => "an expression stands alone here; `${…}` belongs into texts",
-        Some('?') => "write `if … { … } else { … }`",
-        Some(';') => "leave it out: an expression is one value",
-        Some('~') if begins => "write `!`",
-        Some('~') => "write `.matches(\"…\")`",
-        Some('"') if !closed => "close the text with `\"`; a backslash in it is written twice",
-        _ if rest.starts_with("=>") => "write `>=`",
-        _ if rest.starts_with("=<") => "write `<=`",
-        _ if rest.starts_with("=~") || word == "like" => "write `.matches(\"…\")`",
-        _ if word == "between" => "compare twice: `files.count >= 1 && files.count <= 2`",
-        _ if rest.trim().is_empty() => "something is missing at its end",
+        Some('?') => conditional(text, at),
+        Some(';') if rest.trim() == ";" => Remedy::delete(sign(1), ";"),
+        Some(';') => Remedy::advice("leave it out: an expression is one value"),
+        Some('~') if begins => negation(text, &sign(1)),
+        Some('~') => Remedy::advice("write `.matches(\"…\")`"),
+        Some('"') if !closed => {
+            Remedy::advice("close the text with `\"`; a backslash in it is written twice")
+        }
+        Some('>') if text.get(..at)?.ends_with('<') => Remedy::write(at - 1..at + 1, "!="),
+        _ if rest.starts_with("=>") => Remedy::write(sign(2), ">="),
+        _ if rest.starts_with("=<") => Remedy::write(sign(2), "<="),
+        _ if rest.starts_with("=~") => regex_match(text, &sign(2)),
+        _ if word == "like" => Remedy::advice("write `.matches(\"…\")`"),
+        _ if word == "between" => {
+            Remedy::advice("compare twice: `files.count >= 1 && files.count <= 2`")
+        }
+        _ if rest.trim().is_empty() => Remedy::advice("something is missing at its end"),
         _ => return None,
-    };
-    Some(help.to_owned())
+    })
 }
 
 /// The fix for a closure.
@@ -106,6 +146,21 @@ fn takes_argument(before: &str, rest: &str) -> bool {
     opens && call && (rest.starts_with("=>") || rest.starts_with("->"))
 }
 
+/// An empty text.
+const EMPTY: &str = "\"\"";
+
+/// The member for the name of one in other languages.
+pub(super) fn other_member(name: &str) -> Option<&'static str> {
+    match name {
+        "length" | "size" | "count" => Some("len"),
+        "includes" | "include" | "has" => Some("contains"),
+        "toLowerCase" | "to_lower" | "lowercase" | "downcase" => Some("lower"),
+        "match" | "test" | "search" => Some("matches"),
+        "strip" => Some("trim"),
+        _ => None,
+    }
+}
+
 /// The operator or literal for a spelling of other languages.
 pub(super) fn other_spelling(word: &str) -> Option<&'static str> {
     match word {
@@ -114,7 +169,7 @@ pub(super) fn other_spelling(word: &str) -> Option<&'static str> {
         "not" | "NOT" => Some("!"),
         "=" | "is" | "===" => Some("=="),
         "<>" | "!==" => Some("!="),
-        "null" | "None" | "nil" => Some("\"\""),
+        "null" | "None" | "nil" => Some(EMPTY),
         "True" | "TRUE" => Some("true"),
         "False" | "FALSE" => Some("false"),
         _ => None,
@@ -141,13 +196,18 @@ mod tests {
     #[test]
     fn what_other_languages_write_has_a_cure() {
         for (text, at, help) in [
-            ("commands.ran('x')", 13, Some("double quotes")),
-            ("not todos.seen", 4, Some("write `!`")),
-            ("${{ todos.seen }}", 0, Some("belongs into texts")),
-            ("todos.seen ? true : false", 11, Some("if … {")),
+            ("commands.ran('x')", 13, Some("write `\"x\"`")),
+            ("not todos.seen", 4, Some("write `!todos.seen`")),
+            ("${{ todos.seen }} || x", 0, Some("write `todos.seen`")),
+            ("${x || y} || x", 0, Some("belongs into texts")),
+            (
+                "todos.seen ? true : false",
+                11,
+                Some("write `if todos.seen { true } else { false }`"),
+            ),
             ("files.count => 1", 12, Some("write `>=`")),
-            ("files.count == 1;", 16, Some("leave it out")),
-            ("session.branch =~ \"x\"", 15, Some("matches")),
+            ("files.count == 1;", 16, Some("remove `;`")),
+            ("session.branch =~ \"x\"", 15, Some("write `.matches(\"x\")`")),
             ("todos.seen and files.count > 1", 11, Some("write `&&`")),
             ("todos.seen ||", 13, Some("missing at its end")),
             ("session.branch == \"a\" \"b\"", 22, None),
@@ -159,15 +219,16 @@ mod tests {
             ("(files.count => 1)", 13, Some("write `>=`")),
             ("(count => 1)", 7, Some("write `>=`")),
             ("if(count => 1) { true }", 9, Some("write `>=`")),
-            ("session.branch == “main”", 18, Some("straight quotes")),
-            ("~todos.seen", 0, Some("write `!`")),
-            ("session.branch not in [\"a\"]", 19, Some("!(… in")),
+            ("session.branch == “main”", 18, Some("write `\"main\"`")),
+            ("~todos.seen", 0, Some("write `!todos.seen`")),
+            ("session.branch not in [\"a\"]", 19, Some("!(session.branch in")),
             ("todos.seen todos.seen", 11, None),
         ] {
             let found = cure(text, at);
             match help {
                 Some(help) => {
-                    assert!(found.as_ref().is_some_and(|it| it.contains(help)), "{text}: {found:?}")
+                    let is_such = found.as_ref().is_some_and(|it| it.help().contains(help));
+                    assert!(is_such, "{text}: {found:?}")
                 }
                 None => assert_eq!(found, None, "{text}"),
             }

@@ -30,6 +30,7 @@ pub mod paths;
 pub mod pattern;
 pub mod prose;
 pub mod record;
+mod rewrite;
 mod scope;
 pub mod spacing;
 pub mod table;

@@ -9,7 +9,7 @@ use rhai::Dynamic;
 
 use super::FactError;
 use super::record::Shape;
-use super::types::{Domain, Evidence, NameClass, TextMatch, Type, Unit};
+use super::types::{Domain, Evidence, NameClass, TextForm, TextMatch, Type, Unit};
 
 /// A row of the table: a global name, a field, or a method.
 #[derive(Debug)]
@@ -30,8 +30,8 @@ pub struct Member {
     pub example: &'static str,
     /// The values it can have, if they are few; a comparison with another one is an error.
     pub values: &'static [&'static str],
-    /// Whether its value is a day such as `2027-01-31`; a comparison with another text is an error.
-    pub is_day: bool,
+    /// The form of its text.
+    pub form: TextForm,
     /// The least and the greatest number it can be.
     pub range: (i64, i64),
     /// What its number counts; `None` if it is not a number.
@@ -202,7 +202,7 @@ mod tests {
             doc,
             example,
             values,
-            is_day: false,
+            form: TextForm::Any,
             range: COUNTS,
             unit: None,
             ids: None,
@@ -217,7 +217,7 @@ mod tests {
             params: Some(&[(Type::Text, Domain::Name(FLAG))]),
             ..row(SHELF, "flagged", Type::Bool)
         },
-        Member { is_day: true, ..row(BOOK, "day", Type::Text) },
+        Member { form: TextForm::Day, ..row(BOOK, "day", Type::Text) },
         Member { values: &["new", "used"], ..row(BOOK, "state", Type::Text) },
     ];
 

@@ -117,6 +117,19 @@ pub enum TextMatch {
     Each,
 }
 
+/// The form of the text that a fact is. A comparison with a text of another form is never true.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TextForm {
+    /// Any text.
+    Any,
+    /// A day such as `2027-01-31`.
+    Day,
+    /// The local name of a branch, without `refs/heads/`.
+    Branch,
+    /// A host in lowercase, without a scheme.
+    Host,
+}
+
 /// What a number counts or measures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unit {

@@ -6,7 +6,7 @@ use super::context::ContextPart;
 use super::events;
 use super::row::{FactRow, Global};
 use super::source::FactSource;
-use super::types::{Evidence::Neutral, PackName, Subject, Type};
+use super::types::{Evidence::Neutral, PackName, Subject, TextForm, Type};
 
 /// A global whose values are known before the first step.
 const fn global(
@@ -25,7 +25,7 @@ const fn global(
         doc,
         example,
         values: &[],
-        is_day: false,
+        form: TextForm::Any,
         range: COUNTS,
         unit: None,
         ids: None,

@@ -51,7 +51,7 @@ use policyd_expr::{dynamic, text_list};
 
 /// Types of expressions, and the names that a pack defines.
 pub mod types {
-    pub use policyd_expr::types::{Domain, Evidence, NameClass, TextMatch, Type, Unit};
+    pub use policyd_expr::types::{Domain, Evidence, NameClass, TextForm, TextMatch, Type, Unit};
 
     pub use super::names::Names;
     pub use super::subject::{PackName, Subject};

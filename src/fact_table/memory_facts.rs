@@ -5,7 +5,9 @@ use chrono::{DateTime, Datelike, Timelike, Utc};
 use super::context::FactView;
 use super::dynamic::count;
 use super::row::{FactRow, field, number};
-use super::types::{Evidence::Neutral, Evidence::Structure, Evidence::Words, Subject, Type, Unit};
+use super::types::{
+    Evidence::Neutral, Evidence::Structure, Evidence::Words, Subject, TextForm, Type, Unit,
+};
 
 /// Rows of `state`, `now`, `rule` and `outcome`.
 pub(super) const ROWS: &[FactRow] = &[
@@ -59,7 +61,7 @@ pub(super) const ROWS: &[FactRow] = &[
         ["Date in UTC, `2026-01-31`.", "now.date < \"2027-01-01\""],
         |it, _| Ok(clock(it.context().now.millis()).format("%Y-%m-%d").to_string().into()),
     )
-    .of_days(),
+    .of_form(TextForm::Day),
     field(
         Subject::Rule,
         "id",

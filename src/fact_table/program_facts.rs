@@ -16,7 +16,7 @@ use super::row::{FactRow, field, method};
 pub use super::snapshots::MatchedProgram;
 use super::source::FactSource;
 use super::text_list::list;
-use super::types::{Evidence::Structure, PackName, Subject, Type};
+use super::types::{Evidence::Structure, PackName, Subject, TextForm, Type};
 use policyd_facts::call::{
     Access, FileAccess, Invocation, ResolvedPath, ShellText, folder_of, is_nowhere,
 };
@@ -498,6 +498,7 @@ pub(super) const ROWS: &[FactRow] = &[
             })
         },
     )
+    .of_form(TextForm::Branch)
     .from(FactSource::Branch),
     field(
         Subject::Invocation,

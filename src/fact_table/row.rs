@@ -8,7 +8,7 @@ use super::context::{ContextPart, Object};
 use super::events::FactEvents;
 use super::relations::Invariant;
 use super::source::FactSource;
-use super::types::{Domain, Evidence, PackName, Subject, Type, Unit};
+use super::types::{Domain, Evidence, PackName, Subject, TextForm, Type, Unit};
 use policyd_facts::call::CallEffects;
 
 /// Runs a member on an object of its owner's type.
@@ -74,7 +74,7 @@ pub(super) const fn method(
         doc,
         example,
         values: &[],
-        is_day: false,
+        form: TextForm::Any,
         range: COUNTS,
         unit: None,
         ids: None,
@@ -152,8 +152,8 @@ impl FactRow {
         Self { member: Member { range, ..self.member }, ..self }
     }
 
-    /// The same member, whose value is a day such as `2027-01-31`.
-    pub(super) const fn of_days(self) -> Self {
-        Self { member: Member { is_day: true, ..self.member }, ..self }
+    /// The same member with the form of its text.
+    pub(super) const fn of_form(self, form: TextForm) -> Self {
+        Self { member: Member { form, ..self.member }, ..self }
     }
 }

@@ -10,7 +10,8 @@ use super::prose::Prose;
 use super::row::{FactRow, field, method, number};
 use super::source::FactSource;
 use super::types::{
-    Evidence::Neutral, Evidence::Structure, Evidence::Words, PackName, Subject, Type, Unit,
+    Evidence::Neutral, Evidence::Structure, Evidence::Words, PackName, Subject, TextForm, Type,
+    Unit,
 };
 use policyd_facts::event::EVENT_NAMES;
 
@@ -197,7 +198,7 @@ pub(super) const ROWS: &[FactRow] = &[
             Structure,
             ["Git branch last seen, else empty.", "session.branch == \"main\""],
             |it, _| Ok(it.context().facts.branch.clone().into()),
-        ).from(FactSource::Transcript),
+        ).of_form(TextForm::Branch).from(FactSource::Transcript),
     field(
         Subject::Session,
         "main_branches",
@@ -233,7 +234,7 @@ pub(super) const ROWS: &[FactRow] = &[
                 "" if it.context().recorded => Err(it.context().miss("the remote")),
                 host => Ok(host.to_owned().into()),
             },
-        ),
+        ).of_form(TextForm::Host),
     number(
         Subject::Transcript,
         "prompts",

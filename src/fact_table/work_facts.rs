@@ -10,7 +10,7 @@ use super::dynamic::{count, text_argument, texts};
 use super::params::{COMMAND, NAME};
 use super::relations::{Invariant, Is};
 use super::row::{FactRow, field, method, number};
-use super::types::{Evidence::Structure, PackName, Subject, Type, Unit};
+use super::types::{Evidence::Structure, PackName, Subject, TextForm, Type, Unit};
 use policyd_facts::pattern::CommandPattern;
 use policyd_facts::{CommandOutcome, CommandVerdict, KindFacts, ShellCommand};
 
@@ -364,7 +364,8 @@ pub(super) const ROWS: &[FactRow] = &[
         Structure,
         ["Git branch when it ran, else empty.", "commands.last(\"git commit\").branch == \"main\""],
         |it, _| Ok(of_command(it, |it| it.branch.clone().into())),
-    ),
+    )
+    .of_form(TextForm::Branch),
 ];
 
 fn last_command(it: &Object, args: &[Dynamic]) -> Result<Option<Rc<ShellCommand>>, FactError> {

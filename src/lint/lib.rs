@@ -23,7 +23,7 @@ mod subject;
 use std::collections::BTreeMap;
 
 use policyd_cores as cores;
-use policyd_yaml::{Diagnostic, Fix, Level, Span};
+use policyd_yaml::{Diagnostic, Fix, Level, Span, Suggestion};
 
 pub use ignore::{Ignored, code_at};
 pub use site::Site;
@@ -128,9 +128,13 @@ impl Findings {
     }
 
     /// Adds a finding with a fix.
-    pub(crate) fn help(&mut self, span: Span, message: impl Into<String>, help: impl Into<String>) {
-        let help = help.into();
-        self.add(span, message, |it| it.with_help(help));
+    pub(crate) fn help(
+        &mut self,
+        span: Span,
+        message: impl Into<String>,
+        fix: impl Into<Suggestion>,
+    ) {
+        self.add(span, message, |it| it.suggest(fix));
     }
 }
 

@@ -6,9 +6,10 @@ use std::sync::{Arc, OnceLock};
 use super::logic;
 use policyd_fact_table::ast::Expr;
 use policyd_fact_table::types::Names;
+use policyd_yaml::Span;
 use policyd_yaml::node::Node;
 use policyd_yaml::pairs::BigramFilter;
-use policyd_yaml::{ScalarStyle, Span};
+use policyd_yaml::suggestion::{Edit, Suggestion};
 
 /// One expression.
 #[derive(Debug)]
@@ -180,23 +181,23 @@ impl<'a> Site<'a> {
 
     /// Returns the edit that replaces a part of the expression, with the quotes and escapes of its scalar.
     /// `None` if the scalar cannot contain the text.
-    pub fn edit(&self, range: &Range<usize>, text: &str) -> Option<(Span, String)> {
-        let style = self.node.scalar()?.style;
-        if text.contains('\n') && style != ScalarStyle::DoubleQuoted {
-            return None; // Its lines would have to be indented.
-        }
-        let written = match style {
-            ScalarStyle::DoubleQuoted => {
-                text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
-            }
-            ScalarStyle::SingleQuoted => text.replace('\'', "''"),
-            // What begins a plain scalar must not mean something to YAML.
-            ScalarStyle::Plain if self.start + range.start == 0 => text
-                .starts_with(|c: char| c.is_alphanumeric() || c == '(')
-                .then(|| text.to_owned())?,
-            ScalarStyle::Plain | ScalarStyle::Literal | ScalarStyle::Folded => text.to_owned(),
-        };
-        Some((self.span(range), written))
+    pub fn edit(&self, range: &Range<usize>, text: &str) -> Option<Edit> {
+        self.node.replaced(self.start + range.start..self.start + range.end, text)
+    }
+
+    /// Returns the suggestion to write another expression as a part of this one.
+    pub fn write(&self, range: &Range<usize>, text: impl Into<String>) -> Suggestion {
+        Suggestion::write(range.clone(), text).within(self.node, self.start)
+    }
+
+    /// Returns the suggestion to write another text for a text constant.
+    pub fn write_text(&self, range: &Range<usize>, text: &str) -> Suggestion {
+        Suggestion::edited(format!("write `{text}`"), self.edit(range, &format!("{text:?}")))
+    }
+
+    /// Returns the suggestion to write a similar word for a text constant.
+    pub fn word(&self, range: &Range<usize>, near: &str) -> Suggestion {
+        Suggestion::word(near, self.edit(range, &format!("{near:?}")))
     }
 
     /// Calls `look` with every part of it.

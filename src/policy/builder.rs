@@ -159,8 +159,7 @@ impl Builder<'_> {
             }
         }
         for finding in &typed.findings {
-            let range = finding.start.saturating_add(offset)..finding.end.saturating_add(offset);
-            self.diagnostics.push(finding.at(node.sub_span(range)));
+            self.diagnostics.push(finding.within(node, offset));
         }
     }
 

@@ -4,7 +4,7 @@
 use super::shape::{Field, Kind, NodeShape};
 use super::suggest::{did_you_mean, nearest};
 use super::value::{check_value, wrong_type};
-use super::{Diagnostic, Node, NodeKind, quoted};
+use super::{Diagnostic, Node, NodeKind, Suggestion, quoted};
 use crate::limits::FILE_FINDINGS_MAX;
 
 /// Adds to `findings` everything in `node` that is not of this kind, at most as many as are
@@ -161,7 +161,10 @@ fn unknown_key(key: &Node, name: &str, entries: &[(Node, Node)], fields: &[Field
     let finding =
         Diagnostic::error("unknown-key", key.span.clone(), format!("unknown key {}", quoted(name)));
     if let Some(field) = fields.iter().find(|field| field.aka.contains(&name)) {
-        return finding.with_help(format!("it is called `{}` here", field.name));
+        let is_free = entries.iter().all(|(it, _)| it.text() != Some(field.name));
+        let edit = is_free.then(|| (key.span.clone(), field.name.to_owned()));
+        let help = format!("it is called `{}` here", field.name);
+        return finding.suggest(Suggestion::edited(help, edit));
     }
     let names: Vec<&str> = fields.iter().map(|field| field.name).collect();
     if nearest(name, &names).is_none()

@@ -31,6 +31,7 @@ pub mod secrets;
 pub mod shape;
 pub mod stored;
 pub mod suggest;
+pub mod suggestion;
 mod syntax;
 pub mod time;
 mod value;
@@ -41,6 +42,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 pub use node::{Node, NodeKind, Scalar, ScalarStyle};
+pub use suggestion::Suggestion;
 
 /// A policy file.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -156,11 +158,16 @@ impl Diagnostic {
     /// the finding points at that word.
     #[must_use]
     pub fn with_meant(self, word: &str, known: &[&str]) -> Self {
-        let found = self.with_help_if(suggest::did_you_mean(word, known));
         match suggest::nearest(word, known) {
-            Some(near) => found.with_word(word, near),
-            None => found,
+            Some(near) => self.meaning(word, near),
+            None => self.with_help_if(suggest::did_you_mean(word, known)),
         }
+    }
+
+    /// Asks whether another word is meant, and adds the edit that writes it.
+    #[must_use]
+    pub fn meaning(self, word: &str, near: &str) -> Self {
+        self.with_help(suggest::is_it(near)).with_word(word, near)
     }
 
     /// Adds the edit that replaces the word at the location of the finding. The edit is unsafe, because it

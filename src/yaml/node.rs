@@ -71,6 +71,17 @@ impl Node {
         Self { span, kind: NodeKind::Scalar(nothing) }
     }
 
+    /// Returns the node of a source that is one text, and not YAML.
+    #[must_use]
+    pub fn verbatim(source: &Arc<Source>) -> Self {
+        let text = source.text.clone();
+        let span = Span { source: Arc::clone(source), start: 0, end: text.len() };
+        Self {
+            span,
+            kind: NodeKind::Scalar(Scalar { text, style: ScalarStyle::Literal, indent: 0 }),
+        }
+    }
+
     /// Returns the value of a key. `None` if the node is not a map, or the key is absent or null.
     #[must_use]
     pub fn get(&self, key: &str) -> Option<&Self> {

@@ -29,9 +29,15 @@ pub fn nearest<'a>(word: &str, candidates: &[&'a str]) -> Option<&'a str> {
 #[must_use]
 pub fn did_you_mean(word: &str, candidates: &[&str]) -> Option<String> {
     match nearest(word, candidates) {
-        Some(near) => Some(format!("did you mean `{near}`?")),
+        Some(near) => Some(is_it(near)),
         None => choice_of(candidates),
     }
+}
+
+/// Asks whether a known name is the right one.
+#[must_use]
+pub fn is_it(near: &str) -> String {
+    format!("did you mean `{near}`?")
 }
 
 /// Lists the candidates, at most [`LISTED_MAX`]. `None` for an empty list.

@@ -4,14 +4,16 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use granit_parser::{ErrorKind, ScanError};
+use granit_parser::{ErrorKind, Parser, ScanError};
 
-use super::{Diagnostic, Source, Span};
+use super::suggestion::{Edit, single_quoted};
+use super::{Diagnostic, Source, Span, Suggestion};
 use crate::limits::YAML_DEPTH_MAX;
 
 /// Code of an error of YAML that has no code of its own.
 const SYNTAX: &str = "yaml-syntax";
 const QUOTE_VALUE: &str = "put the whole value in single quotes";
+const SINGLE_QUOTES: &str = "use single quotes, where a backslash is a backslash";
 const TABS: &str = "YAML indents with spaces: replace the tabs of this line";
 const INDENT: &str = "the line must start in the same column as its neighbors";
 
@@ -85,11 +87,7 @@ fn punctuation_rows() -> [SyntaxMessage; 12] {
             "a value that starts with a quote ends at the next one: put the whole value in single \
              quotes",
         ),
-        (
-            E::UnknownQuotedScalarEscape,
-            "an escape that YAML does not know",
-            "use single quotes, where a backslash is a backslash",
-        ),
+        (E::UnknownQuotedScalarEscape, "an escape that YAML does not know", SINGLE_QUOTES),
         (
             E::ExpectedFlowMappingSeparator,
             "expected `,` or `}`",
@@ -153,8 +151,7 @@ fn unquoted_expression(mut finding: Diagnostic) -> Diagnostic {
             let end = start + value.len();
             finding.span = Span { source: Arc::clone(&source), start, end };
             finding.message = "this value is not valid YAML".to_owned();
-            finding.help = Some(QUOTE_VALUE.to_owned());
-            return finding;
+            return finding.suggest(in_quotes(&source, start));
         }
         let is_choice = value.split_once(" ? ").is_some_and(|(_, rest)| rest.contains(" : "));
         if is_choice && !value.starts_with(['"', '\'']) {
@@ -180,7 +177,7 @@ fn scan_error(source: &Arc<Source>, error: &ScanError, inside: ParserContext) ->
         let start = text.get(..at).and_then(|it| it.rfind('!')).unwrap_or(at);
         let message = "an unquoted `!` begins a tag, which is not part of the format";
         return Diagnostic::error("unsupported-yaml", span(one_character(text, start)), message)
-            .with_help(QUOTE_VALUE);
+            .suggest(in_quotes(source, start));
     }
     if let Some(line) = stray_key(kind, text, at) {
         let message = "this line is indented as if it went on with the value above";
@@ -196,8 +193,12 @@ fn scan_error(source: &Arc<Source>, error: &ScanError, inside: ParserContext) ->
     };
     let span = span(range);
     let (message, help) = explain(kind, span.text());
-    let mut finding = Diagnostic::error(SYNTAX, span, message);
-    finding.help = help.map(str::to_owned);
+    let fix = help.map(|it| fix(source, kind, &span, it));
+    let finding = Diagnostic::error(SYNTAX, span, message);
+    let finding = match fix {
+        Some(fix) => finding.suggest(fix),
+        None => finding,
+    };
     let in_quotes =
         [ErrorKind::InvalidQuotedScalarIndent, ErrorKind::UnclosedQuotedScalar].contains(kind);
     match (inside.bracket, inside.key.filter(|_| in_quotes)) {
@@ -205,6 +206,89 @@ fn scan_error(source: &Arc<Source>, error: &ScanError, inside: ParserContext) ->
         (Some(bracket), None) => finding.with_related(bracket, "still inside this bracket"),
         (None, None) => finding,
     }
+}
+
+/// The fix of an error of punctuation or indentation.
+fn fix(source: &Arc<Source>, kind: &ErrorKind, at: &Span, help: &str) -> Suggestion {
+    let quotes = [ErrorKind::MappingValueNotAllowed, ErrorKind::InvalidTrailingDoubleQuotedScalar];
+    if help == SINGLE_QUOTES && at.text().starts_with('\\') {
+        let written = format!("\\{}", at.text());
+        return Suggestion::write(at.clone(), written).because(&format!(", or {help}"));
+    }
+    Suggestion::edited(
+        help,
+        match help {
+            TABS => without_tabs(at),
+            _ if help == QUOTE_VALUE || quotes.contains(kind) => quoted_value(source, at.start),
+            _ => None,
+        },
+    )
+}
+
+/// The suggestion to put the value around a byte in single quotes.
+pub(super) fn in_quotes(source: &Arc<Source>, at: usize) -> Suggestion {
+    Suggestion::edited(QUOTE_VALUE, quoted_value(source, at))
+}
+
+/// The edit that puts the value around a byte in single quotes, if the value is the rest of its line and YAML can
+/// read the line then.
+fn quoted_value(source: &Arc<Source>, at: usize) -> Option<Edit> {
+    let text = source.text.as_str();
+    let start = line_start(text, at);
+    let line = text.get(start..)?.split('\n').next()?.trim_end();
+    let key = line.trim_start_matches([' ', '-']);
+    let key_start = start + (line.len() - key.len());
+    let value = key.split_once(": ").map_or(key, |(_, value)| value).trim_start();
+    // Two quotes may be those of YAML around a text with a quote in it.
+    let is_quoted = ['"', '\''].iter().any(|it| value.starts_with(*it) && value.ends_with(*it));
+    let is_map = value.starts_with('{') || (value.starts_with('[') && value.ends_with(']'));
+    if value.is_empty()
+        || value.contains(" #")
+        || is_quoted
+        || is_map
+        || value.starts_with(['|', '>'])
+    {
+        return None;
+    }
+    let span = |range: Range<usize>| Span {
+        source: Arc::clone(source),
+        start: range.start,
+        end: range.end,
+    };
+    let end = start + line.len();
+    let edit = (span(end - value.len()..end), single_quoted(value));
+    (key_start <= at && reads_past(&edit)).then_some(edit)
+}
+
+/// The edit that writes two spaces for each tab that indents a line, and the lines below it.
+fn without_tabs(at: &Span) -> Option<Edit> {
+    let start = line_start(&at.source.text, at.start);
+    let is_indented = |line: &&str| {
+        let indent = line.len() - line.trim_start().len();
+        line.get(..indent).is_some_and(|it| it.contains('\t'))
+    };
+    let lines = at.source.text.get(start..)?.split_inclusive('\n').take_while(is_indented);
+    let (mut end, mut written) = (start, String::new());
+    for line in lines {
+        let rest = line.trim_start();
+        written.push_str(&line.get(..line.len() - rest.len())?.replace('\t', "  "));
+        written.push_str(rest);
+        end += line.len();
+    }
+    let edit = (Span { source: Arc::clone(&at.source), start, end }, written);
+    reads_past(&edit).then_some(edit)
+}
+
+/// Whether YAML can read a file after an edit, at least up to the end of the edit.
+fn reads_past((span, written): &Edit) -> bool {
+    let text = span.source.text.as_str();
+    let (Some(before), Some(after)) = (text.get(..span.start), text.get(span.end..)) else {
+        return false;
+    };
+    let edited = format!("{before}{written}{after}");
+    let error = Parser::new_from_str(&edited).find_map(Result::err);
+    let end = before.len() + written.len();
+    error.is_none_or(|it| it.marker().byte_offset().is_some_and(|at| at > end))
 }
 
 /// Whether something was taken for a tag: mostly an expression that begins with `!`.

@@ -159,6 +159,63 @@ pub fn parse_duration(text: &str) -> Result<Duration, DurationError> {
     if text.is_empty() { Err(DurationError::Malformed) } else { Ok(Duration::from_millis(total)) }
 }
 
+/// Other spellings of the units; a bare number is in seconds.
+const SPELLINGS: [(&str, &[&str]); 6] = [
+    ("ms", &["msec", "millisecond"]),
+    ("s", &["", "sec", "second"]),
+    ("m", &["min", "minute"]),
+    ("h", &["hr", "hour"]),
+    ("d", &["day"]),
+    ("w", &["week"]),
+];
+
+/// Returns the duration that a text in another notation means: `60`, `5 minutes`, `1.5s`, `1h 30m`.
+#[must_use]
+pub fn meant_duration(text: &str) -> Option<String> {
+    let joined: String = text.split_whitespace().collect();
+    if parse_duration(&joined).is_ok() {
+        return Some(joined);
+    }
+    let digits = joined.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(joined.len());
+    let (number, unit) = joined.split_at_checked(digits)?;
+    let unit = unit.to_ascii_lowercase();
+    let single = unit.strip_suffix('s').unwrap_or(&unit);
+    let is_spelled = |it: &&(&str, &[&str])| {
+        it.0 == unit
+            || it.1.contains(&unit.as_str())
+            || it.1.iter().any(|it| *it == single && !it.is_empty())
+    };
+    let (name, _) = SPELLINGS.iter().find(is_spelled)?;
+    let Some((whole, fraction)) = number.split_once('.') else {
+        let written = format!("{number}{name}");
+        return parse_duration(&written).is_ok().then_some(written);
+    };
+    let (_, length) = UNITS.iter().find(|(it, _)| it == name)?;
+    let scale = 10_u64.checked_pow(u32::try_from(fraction.len()).ok()?)?;
+    let parts = whole.parse::<u64>().ok()?.checked_mul(scale)?;
+    let millis = parts.checked_add(fraction.parse().ok()?)?.checked_mul(*length)?;
+    let written = duration_text(Duration::from_millis(millis.checked_div(scale)?));
+    (millis.is_multiple_of(scale) && parse_duration(&written).is_ok()).then_some(written)
+}
+
+/// Returns the date that a text in another notation means: `2027/1/31`, `31.12.2027`, `12/31/2027`. `None` if day and
+/// month could be the other way around.
+#[must_use]
+pub fn meant_date(text: &str) -> Option<String> {
+    let parts: Vec<&str> = text.trim().split(['/', '.', '-']).collect();
+    let [one, two, three] = parts.as_slice() else { return None };
+    let number = |it: &str| it.parse::<u32>().ok();
+    let (year, month, day) = match (one.len(), three.len()) {
+        (4, 1 | 2) => (one, number(two)?, number(three)?),
+        (1 | 2, 4) if text.contains('.') => (three, number(two)?, number(one)?),
+        (1 | 2, 4) if number(one)? > 12 => (three, number(two)?, number(one)?),
+        (1 | 2, 4) if number(two)? > 12 => (three, number(one)?, number(two)?),
+        _ => return None,
+    };
+    let date = format!("{year}-{month:02}-{day:02}");
+    Timestamp::parse(&date).map(|_| date)
+}
+
 /// Formats a duration in its largest whole unit: `5m`, `300ms`, `36h`.
 #[must_use]
 pub fn duration_text(duration: Duration) -> String {
@@ -226,6 +283,44 @@ mod tests {
         assert_eq!(millis(""), Err(DurationError::Malformed));
         assert_eq!(millis("99999999999999999999s"), Err(DurationError::Malformed));
         assert_eq!(millis("99999999999w"), Err(DurationError::TooLong));
+    }
+
+    #[test]
+    fn other_notations_mean_a_duration() {
+        for (text, meant) in [
+            ("60", "60s"),
+            ("5 minutes", "5m"),
+            ("5min", "5m"),
+            ("2 Hours", "2h"),
+            ("30 secs", "30s"),
+            ("1 day", "1d"),
+            ("250 msec", "250ms"),
+            ("1.5s", "1500ms"),
+            ("0.5 h", "30m"),
+            ("1h 30m", "1h30m"),
+        ] {
+            assert_eq!(meant_duration(text).as_deref(), Some(meant), "{text}");
+        }
+        for unclear in ["", "s", "-5s", "5 parsecs", "1.2.3s", "0.3333333 ms", "never", "9999999w"]
+        {
+            assert_eq!(meant_duration(unclear), None, "{unclear}");
+        }
+    }
+
+    #[test]
+    fn other_notations_mean_a_date() {
+        for (text, meant) in [
+            ("2027/1/5", "2027-01-05"),
+            ("2027-1-5", "2027-01-05"),
+            ("5.1.2027", "2027-01-05"),
+            ("12/31/2027", "2027-12-31"),
+            ("31/12/2027", "2027-12-31"),
+        ] {
+            assert_eq!(meant_date(text).as_deref(), Some(meant), "{text}");
+        }
+        for unclear in ["05/01/2027", "31.12.27", "2027-13-01", "2027-02-30", "soon", ""] {
+            assert_eq!(meant_date(unclear), None, "{unclear}");
+        }
     }
 
     #[test]

@@ -2,9 +2,9 @@
 
 use super::meaning::{Meaning, meaning};
 use super::shape::{Kind, NodeShape};
-use super::{Diagnostic, Node, NodeKind, Scalar, ScalarStyle, Span, quoted};
+use super::{Diagnostic, Node, NodeKind, ScalarStyle, Span, Suggestion, quoted};
 use crate::limits::{EXPRESSION_BYTES_MAX, REGEX_SOURCE_MAX};
-use crate::time::{DurationError, Timestamp, parse_duration};
+use crate::time::{DurationError, Timestamp, meant_date, meant_duration, parse_duration};
 
 /// What is wrong with a scalar of a simple kind; collections are `check`'s.
 pub(super) fn check_value(node: &Node, kind: &Kind) -> Option<Diagnostic> {
@@ -43,8 +43,8 @@ pub(super) fn wrong_type(node: &Node, kind: &Kind) -> Diagnostic {
     let finding = Diagnostic::error("wrong-type", span.clone(), message);
     match (kind, &node.kind) {
         (Kind::List(_), NodeKind::Map(_)) => finding.with_help("begin each item with `- `"),
-        (Kind::List(one), NodeKind::Scalar(scalar)) if one.takes(NodeShape::Scalar) => {
-            in_brackets(finding, scalar)
+        (Kind::List(one), NodeKind::Scalar(_)) if one.takes(NodeShape::Scalar) => {
+            finding.suggest(as_list(node))
         }
         (Kind::Map(_) | Kind::Record(_), NodeKind::List(_)) if block => {
             finding.with_help("write `key: value` lines without `- `")
@@ -56,24 +56,12 @@ pub(super) fn wrong_type(node: &Node, kind: &Kind) -> Diagnostic {
     }
 }
 
-/// A single text where a list stands, written as a list of one.
-fn in_brackets(finding: Diagnostic, scalar: &Scalar) -> Diagnostic {
-    let written = finding.span.text().to_owned();
-    let is_free = match scalar.style {
-        ScalarStyle::Plain => !written.contains([',', '[', ']', '{', '}']),
-        ScalarStyle::SingleQuoted | ScalarStyle::DoubleQuoted => true,
-        ScalarStyle::Literal | ScalarStyle::Folded => false,
-    };
-    if written.is_empty() || written.contains('\n') || !is_free {
-        return finding.with_help("write a list, also of one");
-    }
-    let span = finding.span.clone();
-    if let Some(list) = words_of_command(&span) {
-        return finding
-            .with_help("write a list with one item for each word")
-            .with_fix(false, span, list);
-    }
-    finding.with_help("write a list, also of one").with_fix(false, span, format!("[{written}]"))
+/// The list that a single text means.
+fn as_list(node: &Node) -> Suggestion {
+    let words = words_of_command(&node.span);
+    let words = words.map(|list| Suggestion::write(node.span.clone(), list));
+    let one = || Some(node.in_brackets()?.because(": a list, also of one"));
+    words.or_else(one).unwrap_or_else(|| "write a list, also of one".into())
 }
 
 /// The list that `command: make lint` means: one item for each word.
@@ -109,9 +97,14 @@ fn error(code: &'static str, node: &Node, message: String) -> Diagnostic {
     Diagnostic::error(code, node.span.clone(), message)
 }
 
-/// A quoted number or truth value: the quotes are what is wrong with it.
-fn is_quoted(node: &Node) -> bool {
-    node.scalar().is_some_and(|it| it.style != ScalarStyle::Plain)
+/// A value that is not a number, or a number in quotes.
+fn not_a_number(node: &Node, kind: &Kind, is_number: bool) -> Diagnostic {
+    let is_quoted = node.scalar().is_some_and(|it| it.style != ScalarStyle::Plain);
+    let finding = wrong_type(node, kind);
+    match node.text().filter(|_| is_quoted && is_number) {
+        Some(text) => finding.suggest(node.unquoted(text.trim()).because(" without quotes")),
+        None => finding,
+    }
 }
 
 fn check_text(node: &Node, kind: &Kind) -> Option<Diagnostic> {
@@ -119,7 +112,7 @@ fn check_text(node: &Node, kind: &Kind) -> Option<Diagnostic> {
     if meaning(scalar) == Meaning::Text {
         return None;
     }
-    Some(wrong_type(node, kind).with_help(format!("in quotes it is text: \"{}\"", scalar.text)))
+    Some(wrong_type(node, kind).suggest(node.in_quotes()))
 }
 
 fn check_bool(node: &Node) -> Option<Diagnostic> {
@@ -127,24 +120,20 @@ fn check_bool(node: &Node) -> Option<Diagnostic> {
         return None;
     }
     let finding = wrong_type(node, &Kind::Bool);
-    let help = match node.text()?.trim().to_ascii_lowercase().as_str() {
-        "true" if is_quoted(node) => "write true without quotes",
-        "false" if is_quoted(node) => "write false without quotes",
-        "yes" | "on" | "y" | "1" => "write true",
-        "no" | "off" | "n" | "0" => "write false",
-        _ => "write true or false",
-    };
-    Some(finding.with_help(help))
+    let is_quoted = node.scalar()?.style != ScalarStyle::Plain;
+    let quotes = if is_quoted { " without quotes" } else { "" };
+    Some(finding.suggest(match node.text()?.trim().to_ascii_lowercase().as_str() {
+        "true" | "yes" | "on" | "y" | "1" => node.unquoted("true").because(quotes),
+        "false" | "no" | "off" | "n" | "0" => node.unquoted("false").because(quotes),
+        _ => "write `true` or `false`".into(),
+    }))
 }
 
 fn check_int(node: &Node, kind: &Kind, min: i64, max: i64) -> Option<Diagnostic> {
     match node.int() {
         Some(value) if (min..=max).contains(&value) => None,
         Some(value) => Some(out_of_range(node, value, min, max)),
-        None if is_quoted(node) && node.text()?.trim().parse::<i64>().is_ok() => {
-            Some(wrong_type(node, kind).with_help("write the number without quotes"))
-        }
-        None => Some(wrong_type(node, kind)),
+        None => Some(not_a_number(node, kind, node.text()?.trim().parse::<i64>().is_ok())),
     }
 }
 
@@ -152,10 +141,7 @@ fn check_number(node: &Node, kind: &Kind, min: f64, max: f64) -> Option<Diagnost
     match node.number() {
         Some(value) if (min..=max).contains(&value) => None,
         Some(value) => Some(out_of_range(node, value, min, max)),
-        None if is_quoted(node) && node.text()?.trim().parse::<f64>().is_ok() => {
-            Some(wrong_type(node, kind).with_help("write the number without quotes"))
-        }
-        None => Some(wrong_type(node, kind)),
+        None => Some(not_a_number(node, kind, node.text()?.trim().parse::<f64>().is_ok())),
     }
 }
 
@@ -183,30 +169,32 @@ fn check_choice(node: &Node, words: &[&str]) -> Option<Diagnostic> {
 
 fn check_duration(node: &Node) -> Option<Diagnostic> {
     let text = node.text()?;
-    let (message, help) = match parse_duration(text).err()? {
-        DurationError::NoUnit => {
-            let help = match text.trim().parse::<u64>() {
-                Ok(count) if count >= 60 && count.is_multiple_of(60) => {
-                    format!(
-                        "write {count}s for seconds (that is {}m), {count}ms for milliseconds",
-                        count / 60
-                    )
-                }
-                Ok(count) => format!("write {count}s for seconds, {count}m for minutes"),
-                Err(_) => "durations are whole numbers with a unit: 500ms, 30s, 5m".to_owned(),
-            };
-            (format!("{} has no unit", quoted(text)), help)
-        }
+    let problem = parse_duration(text).err()?;
+    let (message, help) = match problem {
+        DurationError::NoUnit => (
+            format!("{} has no unit", quoted(text)),
+            "durations are whole numbers with a unit: 500ms, 30s, 5m",
+        ),
         DurationError::Malformed => (
             format!("{} is not a duration", quoted(text)),
-            "whole numbers with the units ms, s, m, h, d and w: 250ms, 5m, 1h30m".to_owned(),
+            "whole numbers with the units ms, s, m, h, d and w: 250ms, 5m, 1h30m",
         ),
         DurationError::TooLong => (
             format!("{} is longer than a hundred years", quoted(text)),
-            "leave the key out where nothing should ever expire".to_owned(),
+            "leave the key out where nothing should ever expire",
         ),
     };
-    Some(error("bad-time", node, message).with_help(help))
+    let other_unit = match problem {
+        DurationError::NoUnit => {
+            format!(" for seconds, `{0}ms` for milliseconds, `{0}m` for minutes", text.trim())
+        }
+        DurationError::Malformed | DurationError::TooLong => String::new(),
+    };
+    let finding = error("bad-time", node, message);
+    Some(match meant_duration(text) {
+        Some(meant) => finding.suggest(node.rewritten(&meant).because(&other_unit)),
+        None => finding.with_help(help),
+    })
 }
 
 fn check_date(node: &Node) -> Option<Diagnostic> {
@@ -215,10 +203,12 @@ fn check_date(node: &Node) -> Option<Diagnostic> {
         return None;
     }
     let message = format!("{} is not a date of the calendar", quoted(text));
-    Some(
-        error("bad-time", node, message)
+    let finding = error("bad-time", node, message);
+    Some(match meant_date(text) {
+        Some(date) => finding.suggest(node.rewritten(&date)),
+        None => finding
             .with_help("year, month and day: 2026-01-31, or with a time: 2026-01-31T10:00:00Z"),
-    )
+    })
 }
 
 fn check_expression(node: &Node) -> Option<Diagnostic> {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use granit_parser::{Event, Parser, StructureStyle};
 
-use super::syntax::{ParserContext, syntax_error};
+use super::syntax::{ParserContext, in_quotes, syntax_error};
 use super::{Diagnostic, Node, NodeKind, Scalar, ScalarStyle, Source, Span, quoted};
 use crate::limits::{FILE_FINDINGS_MAX, POLICY_FILE_BYTES_MAX, YAML_DEPTH_MAX, YAML_NODES_MAX};
 
@@ -298,12 +298,13 @@ impl<'a> TreeBuilder<'a> {
     fn reject_tag(&mut self, range: Range<usize>) -> NodeKind {
         let span = self.span(range);
         let message = format!("tags are not part of the format: {}", quoted(span.text()));
-        let help = if span.text().starts_with("!!") {
-            "leave the tag away, or put the value in quotes to make it text"
+        let fix = if span.text().starts_with("!!") {
+            "leave the tag away, or put the value in quotes to make it text".into()
         } else {
-            "YAML reads an unquoted `!` as a tag: put the whole value in quotes"
+            in_quotes(self.source, span.start)
+                .because(", because YAML reads an unquoted `!` as a tag")
         };
-        self.report(Diagnostic::error("unsupported-yaml", span, message).with_help(help));
+        self.report(Diagnostic::error("unsupported-yaml", span, message).suggest(fix));
         NodeKind::Invalid
     }
 

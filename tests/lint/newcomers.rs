@@ -85,7 +85,7 @@ fn a_directory_and_an_extension_are_no_globs() {
         "PD307",
         &[
             ("src", "write `src/**`"),
-            (".py", "write `*` before it"),
+            (".py", "write `*.py`"),
             ("*.py", ""),
             ("src/**", ""),
             (".env", ""),

@@ -304,7 +304,7 @@ fn the_help_knows_what_was_meant() {
             "PD313",
             "matches(\"drop|truncate\")",
         ),
-        ("  tools: Bash", "PD006", "write a list"),
+        ("  tools: Bash", "PD006", "write `[Bash]`: a list"),
     ] {
         guards(code, &[(text, help)]);
     }

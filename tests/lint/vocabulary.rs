@@ -42,10 +42,10 @@ fn a_variable_is_named_without_its_dollar() {
         &[
             ("MY_SESSION_TYPE", ""),
             ("$MY_SESSION_TYPE", "`$MY_SESSION_TYPE` is not the name of a variable"),
-            ("\"${MY_SESSION_TYPE}\"", "write only the name: `MY_SESSION_TYPE`"),
-            ("MY_SESSION_TYPE=REVIEW", "write only the name: `MY_SESSION_TYPE`"),
-            ("\"$env:MY_SESSION_TYPE\"", "write only the name: `MY_SESSION_TYPE`"),
-            ("MY-TYPE", "write only the name: `MY_TYPE`"),
+            ("\"${MY_SESSION_TYPE}\"", "write `MY_SESSION_TYPE`"),
+            ("MY_SESSION_TYPE=REVIEW", "write `MY_SESSION_TYPE`"),
+            ("\"$env:MY_SESSION_TYPE\"", "write `MY_SESSION_TYPE`"),
+            ("MY-TYPE", "write `MY_TYPE`"),
         ],
     );
 }

@@ -1,10 +1,12 @@
 //! Operators: comparisons, `in`, and sums; and values that a fact never has.
 
 use super::Checker;
-use crate::ast::{Expr, ExprKind, Relation, is_call};
+use crate::ast::{Expr, ExprKind, Foreign, Relation, is_call};
 use crate::builtins;
-use crate::hints::other_spelling;
-use crate::types::{Domain, TextMatch, Type};
+use crate::hints::{other_spelling, spelled};
+use crate::rewrite::Remedy;
+use crate::table::Member;
+use crate::types::{Domain, TextForm, TextMatch, Type};
 use policyd_yaml::suggest;
 use policyd_yaml::time::Timestamp;
 
@@ -13,11 +15,11 @@ const fn is_equality(relation: Relation) -> bool {
 }
 
 /// The fix for a number that is written as a text.
-fn number_in_quotes(sides: [&Expr; 2]) -> Option<String> {
+fn number_in_quotes(sides: [&Expr; 2]) -> Option<Remedy> {
     sides.into_iter().find_map(|side| {
         let ExprKind::Text(text) = &side.kind else { return None };
         let number: i64 = text.trim().parse().ok()?;
-        Some(format!("write {number} without quotes"))
+        Some(Remedy::write(side.range.clone(), number.to_string()).because(" without quotes"))
     })
 }
 
@@ -35,13 +37,32 @@ impl Checker<'_> {
         let known = self.members_of(Type::Global);
         let find = |owner| builtins::find(owner, name);
         let method = find(Type::Text).or_else(|| find(Type::Texts));
-        let help = other_spelling(name)
-            .map(|it| format!("write `{it}`"))
-            .or_else(|| method.map(|it| format!("ask a value for it: `{}`", it.example)))
-            .or_else(|| suggest::nearest(name, &known).map(|it| format!("did you mean `{it}`?")));
+        let token = self.token(self.position(expr));
         let text = format!("unknown function or operator `{name}`");
-        self.report("unknown-fact", self.position(expr), text, help);
+        let start = token.start;
+        let fix = match (other_spelling(name), method) {
+            (Some(spelling), _) => Some(spelled(token, spelling)),
+            (None, Some(method)) => Some(self.as_method(expr, method)),
+            (None, None) => suggest::nearest(name, &known)
+                .map(|near| Remedy::word(near, Some((token, near.to_owned())))),
+        };
+        self.report("unknown-fact", start, text, fix);
         Type::Any
+    }
+
+    /// `len(x)` as `x.len()`.
+    fn as_method(&self, call: &Expr, method: &Member) -> Remedy {
+        if let ExprKind::Other(Foreign::Function(_), items) = &call.kind
+            && let [owner, arguments @ ..] = items.as_slice()
+            && matches!(owner.kind, ExprKind::Fact(..) | ExprKind::Member(..))
+            && method.params.is_some_and(|it| it.len() == arguments.len())
+        {
+            let arguments: Vec<&str> = arguments.iter().map(|it| self.part(&it.outer)).collect();
+            let owner = self.part(&owner.outer);
+            let written = format!("{owner}.{}({})", method.name, arguments.join(", "));
+            return Remedy::write(call.range.clone(), written);
+        }
+        Remedy::advice(format!("ask a value for it: `{}`", method.example))
     }
 
     /// `item in list`, or `[…].contains(item)`.
@@ -75,12 +96,11 @@ impl Checker<'_> {
         if left != right && left != Type::Any && right != Type::Any && !numbers {
             let are = if equal { "are never equal" } else { "have no order" };
             let text = format!("`{name}` compares a {left} with a {right}, which {are}");
-            let help = number_in_quotes([one, other]).unwrap_or_else(|| {
-                "compare two numbers, two texts, or two truth values".to_owned()
-            });
-            self.report("type-mismatch", start, text, Some(help));
+            let fix = number_in_quotes([one, other])
+                .unwrap_or_else(|| "compare two numbers, two texts, or two truth values".into());
+            self.report("type-mismatch", start, text, Some(fix));
         } else if !plain(left) {
-            let help = Some("compare one of its fields".to_owned());
+            let help = Some("compare one of its fields".into());
             self.report("type-mismatch", start, format!("a {left} cannot be compared"), help);
         } else if left == Type::Bool && !equal {
             let text = format!("`{name}` cannot compare true and false");
@@ -96,16 +116,16 @@ impl Checker<'_> {
     fn closed_value(&mut self, fact: &Expr, value: &Expr, equal: bool) {
         let (Some(fact), ExprKind::Text(text)) = (fact.fact(), &value.kind) else { return };
         let start = value.range.start;
-        let is_day = fact.member(self.names).is_some_and(|it| it.is_day);
+        let is_day = fact.member(self.names).is_some_and(|it| it.form == TextForm::Day);
         let path = fact.text();
         if is_day && !is_date(text) {
             let message = format!("`{path}` is never like \"{text}\", and is compared as a text");
-            let help = Some("write the year, the month and the day: \"2027-01-31\"".to_owned());
+            let help = Some("write the year, the month and the day: \"2027-01-31\"".into());
             return self.report("impossible-value", start, message, help);
         }
         if is_day && equal && Timestamp::parse(text).is_none() {
             let message = format!("`{path}` is never \"{text}\"");
-            let help = Some("write a day of the calendar: \"2027-01-31\"".to_owned());
+            let help = Some("write a day of the calendar: \"2027-01-31\"".into());
             return self.report("impossible-value", start, message, help);
         }
         let known = fact.closed_values(self.names);
@@ -124,7 +144,7 @@ impl Checker<'_> {
             (Type::Any, _) | (_, Type::Any) => Type::Any,
             _ => {
                 let text = format!("`+` cannot add a {left} and a {right}");
-                let help = Some("add two numbers or two texts; templates join anything".to_owned());
+                let help = Some("add two numbers or two texts; templates join anything".into());
                 self.report("type-mismatch", one.end(self.text), text, help);
                 Type::Any
             }

@@ -1,8 +1,12 @@
 //! Members: fields, calls, and brackets, and the names that a pack defines.
 
+use std::ops::Range;
+
 use super::Checker;
 use crate::ast::{Expr, ExprKind, MemberAccess, Path, Step};
+use crate::hints::other_member;
 use crate::pattern::check_regex;
+use crate::rewrite::Remedy;
 use crate::table::{Member, NamedItems};
 use crate::types::{Domain, Evidence, NameClass, Type};
 
@@ -12,8 +16,8 @@ struct Reached<'a> {
     /// The names that lead to the owner, as `uses` has them.
     path: &'a str,
     name: &'a str,
-    /// The byte of the name.
-    start: usize,
+    /// The bytes of the name and of its arguments.
+    range: Range<usize>,
 }
 
 impl Checker<'_> {
@@ -25,8 +29,11 @@ impl Checker<'_> {
                 MemberAccess::Field | MemberAccess::Call(_) => ("?.", ".", "fact"),
             };
             let text = format!("`{sign}` is not needed");
-            let help = format!("write `{written}`: every {noun} is always there");
-            self.report("expression-syntax", whole.range.start, text, Some(help));
+            let before = self.text.get(..step.range.start as usize + 1).unwrap_or_default();
+            let reason = format!(": every {noun} is always there");
+            let fix = before.rfind(sign).map(|at| Remedy::write(at..at + sign.len(), written));
+            let fix = fix.map(|it| it.because(&reason));
+            self.report("expression-syntax", whole.range.start, text, fix);
         }
         let owner = self.global(path.name(), whole.range.start);
         self.members(owner, path, arguments)
@@ -38,8 +45,9 @@ impl Checker<'_> {
         for (at, step) in path.steps().iter().enumerate() {
             let (own, others) = rest.split_at_checked(step.arguments()).unwrap_or((rest, &[]));
             rest = others;
-            let (name, start) = (path.member(step), step.range.start as usize);
-            let reached = Reached { owner, path: &names, name, start };
+            let name = path.member(step);
+            let range = step.range.start as usize..step.range.end as usize;
+            let reached = Reached { owner, path: &names, name, range };
             owner = match (step.access, own) {
                 (MemberAccess::Field, _) => self.property(&reached),
                 (MemberAccess::Call(_), arguments) => self.call(&reached, arguments),
@@ -70,7 +78,7 @@ impl Checker<'_> {
         if owner != wanted && owner != Type::Any {
             let text = format!("a {owner} has nothing in brackets");
             let help = format!("only {noun}s are named so: `{example}`");
-            self.at(key, "expression-syntax", &text, Some(help));
+            self.at(key, "expression-syntax", &text, Some(help.into()));
             return false;
         }
         let found = self.infer(key);
@@ -81,8 +89,9 @@ impl Checker<'_> {
         if let ExprKind::Text(name) = &key.kind
             && self.names.table().find(wanted, name).is_some()
         {
-            let help = Some(format!("write `{global}.{name}`, or give the {noun} another name"));
-            self.at(key, "unknown-fact", &format!("`{name}` is not the name of a {noun}"), help);
+            let help = format!("write `{global}.{name}`, or give the {noun} another name");
+            let message = format!("`{name}` is not the name of a {noun}");
+            self.at(key, "unknown-fact", &message, Some(help.into()));
         }
         true
     }
@@ -91,21 +100,25 @@ impl Checker<'_> {
     fn item_behind(&mut self, owner: Type, step: Option<&Step>) -> Type {
         let text = "this form is not part of the expression language".to_owned();
         let help = "a list is asked by `.first()`, `.len()`, `.contains(…)` and `in`";
-        let help = (owner == Type::Texts).then(|| help.to_owned());
+        let help = (owner == Type::Texts).then(|| help.into());
         let start = step.map_or(0, |it| it.range.start as usize);
         self.report("expression-syntax", start, text, help);
         Type::Any
     }
 
     fn property(&mut self, reached: &Reached<'_>) -> Type {
-        let Reached { owner, path, name, start } = *reached;
+        let Reached { owner, path, name, ref range } = *reached;
+        let start = range.start;
         match (owner, self.names.table().find(owner, name)) {
             (Type::Any, _) => Type::Any,
             (_, Some(row)) if row.params.is_none() => self.used(row, format!("{path}.{name}")),
             (_, Some(row)) => {
-                let help = Some(format!("write `{}`", row.example));
+                let fix = match row.params {
+                    Some([]) => Remedy::write(range.clone(), format!("{name}()")),
+                    Some(_) | None => format!("write `{}`", row.example).into(),
+                };
                 let text = format!("`{name}` is called with parentheses");
-                self.report("wrong-arguments", start, text, help);
+                self.report("wrong-arguments", start, text, Some(fix));
                 row.result
             }
             (Type::Record, None) => self.record_field(path, name, start),
@@ -116,7 +129,7 @@ impl Checker<'_> {
                     self.evidence = self.evidence.max(named.evidence);
                     named.result
                 }
-                None => self.unknown_member(owner, name, start),
+                None => self.unknown_member(reached),
             },
         }
     }
@@ -136,28 +149,26 @@ impl Checker<'_> {
     }
 
     fn call(&mut self, reached: &Reached<'_>, arguments: &[Expr]) -> Type {
-        let Reached { owner, path, name, start } = *reached;
+        let Reached { owner, path, name, ref range } = *reached;
+        let start = range.start;
         let Some(row) = self.names.table().find(owner, name).filter(|_| owner != Type::Any) else {
             arguments.iter().for_each(|it| {
                 self.infer(it);
             });
-            return if owner == Type::Any {
-                Type::Any
-            } else {
-                self.unknown_member(owner, name, start)
-            };
+            return if owner == Type::Any { Type::Any } else { self.unknown_member(reached) };
         };
         let Some(params) = row.params else {
-            let text = format!("`{}` is a field: write it without parentheses", row.name);
-            self.report("wrong-arguments", start, text, None);
+            let text = format!("`{}` is a field, so it has no parentheses", row.name);
+            let fix = arguments.is_empty().then(|| Remedy::write(range.clone(), row.name));
+            self.report("wrong-arguments", start, text, fix);
             return row.result;
         };
         if params.len() != arguments.len() {
             let (wanted, found) = (params.len(), arguments.len());
             let ending = if wanted == 1 { "" } else { "s" };
             let text = format!("`{}` takes {wanted} argument{ending}, not {found}", row.name);
-            let help = Some(format!("for example `{}`", row.example));
-            self.report("wrong-arguments", start, text, help);
+            let help = format!("for example `{}`", row.example);
+            self.report("wrong-arguments", start, text, Some(help.into()));
         }
         for (parameter, argument) in params.iter().zip(arguments) {
             self.call_argument(row, *parameter, argument);
@@ -175,8 +186,19 @@ impl Checker<'_> {
         let found = self.infer(argument);
         if found != wanted && found != Type::Any {
             let text = format!("`{}` needs a {wanted} here, not a {found}", row.name);
-            let help = Some(format!("for example `{}`", row.example));
-            self.at(argument, "wrong-arguments", &text, help);
+            let written = match (wanted, &argument.kind) {
+                (Type::Texts, ExprKind::Text(_)) => {
+                    Some(format!("[{}]", self.part(&argument.range)))
+                }
+                (Type::Text, ExprKind::List(items)) => match items.as_slice() {
+                    [only] => Some(self.part(&only.outer).to_owned()),
+                    _ => None,
+                },
+                _ => None,
+            };
+            let fix = written.map(|it| Remedy::write(argument.range.clone(), it));
+            let fix = fix.unwrap_or_else(|| format!("for example `{}`", row.example).into());
+            self.at(argument, "wrong-arguments", &text, Some(fix));
         }
         self.argument(domain, argument);
     }
@@ -205,7 +227,7 @@ impl Checker<'_> {
             match known.as_slice() {
                 [] => {
                     let help = format!("the pack defines no {what}");
-                    self.report("unknown-name", start, message, Some(help));
+                    self.report("unknown-name", start, message, Some(help.into()));
                 }
                 known => self.report_word(("unknown-name", start, message), (name, known)),
             }
@@ -220,11 +242,23 @@ impl Checker<'_> {
         row.result
     }
 
-    fn unknown_member(&mut self, owner: Type, name: &str, start: usize) -> Type {
+    fn unknown_member(&mut self, reached: &Reached<'_>) -> Type {
+        let Reached { owner, name, ref range, .. } = *reached;
+        let start = range.start;
         let mut known = self.members_of(owner);
         known.sort_unstable();
-        let found = ("unknown-fact", start, format!("{owner} has no `{name}`"));
-        self.report_word(found, (name, &known));
+        let message = format!("{owner} has no `{name}`");
+        let meant = other_member(name).and_then(|it| self.names.table().find(owner, it));
+        if let Some(member) = meant {
+            let written = match member.params {
+                Some([]) => (range.clone(), format!("{}()", member.name)),
+                Some(_) | None => (self.token(start), member.name.to_owned()),
+            };
+            let fix = Remedy::word(member.name, Some(written));
+            self.report("unknown-fact", start, message, Some(fix));
+            return Type::Any;
+        }
+        self.report_word(("unknown-fact", start, message), (name, &known));
         Type::Any
     }
 }

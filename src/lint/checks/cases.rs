@@ -15,7 +15,7 @@ use policyd_facts::glob::word_matches;
 use policyd_policy::guards::FILES;
 use policyd_yaml::checksum::fingerprint;
 use policyd_yaml::node::Node;
-use policyd_yaml::{Diagnostic, Level};
+use policyd_yaml::{Diagnostic, Level, Suggestion};
 
 /// Files whose entries are rules that a case can look at, and what a case says of one that fires and
 /// of one that is silent, where `NAME` is its name.
@@ -87,23 +87,24 @@ fn odd_happening(
     let plain = |it: &&Node| it.text().is_some_and(|it| !it.contains("{{"));
     let said = |key: &str| node.get(key).filter(plain);
     let tool = said("tool");
-    if let Some((node, (message, help))) =
+    if let Some((node, (message, near))) =
         tool.and_then(|it| Some((it, odd_tool(subject, it.text()?)?)))
     {
-        out.help(node.span.clone(), message, help);
+        out.help(node.span.clone(), message, node.renamed(&near));
     }
     let known = tool.and_then(|it| inputs(std::slice::from_ref(it)));
     for (key, _) in node.get("input").and_then(Node::entries).unwrap_or_default() {
         let name = key.text().unwrap_or_default();
-        if let Some((message, help)) = odd_input(name, known.as_deref()) {
-            out.help(key.span.clone(), message, help);
+        if let Some(problem) = odd_input(name, known.as_deref()) {
+            out.help(key.span.clone(), problem.message.clone(), problem.of(key));
         }
     }
     for node in ["command", "ran"].into_iter().filter_map(said) {
         let text = node.text().unwrap_or_default();
         if let Some((word, meant)) = slip_of_program(subject, own, text) {
             let message = format!("unknown program or subcommand `{word}`");
-            out.help(node.span.clone(), message, format!("did you mean `{meant}`?"));
+            let edit = text.find(word).and_then(|at| node.replaced(at..at + word.len(), &meant));
+            out.help(node.span.clone(), message, Suggestion::word(&meant, edit));
         }
     }
     if let Some((node, near)) =
@@ -111,7 +112,7 @@ fn odd_happening(
     {
         let mode = node.text().unwrap_or_default();
         let message = format!("no client has the permission mode `{mode}`");
-        out.help(node.span.clone(), message, format!("did you mean `{near}`?"));
+        out.help(node.span.clone(), message, node.renamed(near));
     }
 }
 

@@ -1,6 +1,6 @@
 //! Checks of globs over paths: what no path is like.
 
-use super::patterns::{Pattern, PatternOrigin, arguments, leaves, section};
+use super::patterns::{Pattern, PatternFix, PatternOrigin, arguments, leaves, section};
 use super::terms::{constant, each_part};
 use crate::subject::Leaf;
 use crate::{Findings, Subject};
@@ -66,11 +66,10 @@ pub(crate) fn absolute_glob(subject: &Subject<'_>, out: &mut Findings) {
         if is_of_project(first) {
             let message = format!("`{}` starts at the root of the file system", glob.text);
             out.add(glob.span(), message, |it| {
+                let sign = if glob.text.starts_with('!') { "!" } else { "" };
+                let fix = glob.write(&format!("{sign}{below}"));
                 it.with_note("paths are absolute, so this never matches within a project")
-                    .with_help(format!(
-                        "write `{}{below}`: it matches in every project and its subdirectories",
-                        if glob.text.starts_with('!') { "!" } else { "" }
-                    ))
+                    .suggest(fix.because(": it matches in every project and its subdirectories"))
             });
         }
     }
@@ -126,59 +125,74 @@ fn is_directory(name: &str) -> bool {
 }
 
 /// Why no path is like a glob, and what to write. A glob that is `anchored` may begin with `./`, the project directory.
-fn never(glob: &str, anchored: bool) -> Option<(&'static str, &'static str)> {
+fn never(glob: &str, anchored: bool) -> Option<(&'static str, PatternFix)> {
     let text = glob.strip_prefix('!').unwrap_or(glob);
     let text = text.strip_prefix("./").filter(|it| anchored && !it.is_empty()).unwrap_or(text);
-    if text.is_empty() {
-        Some(("a path is never empty", "write the intended path, or remove the glob"))
+    let sign = glob.strip_suffix(text).unwrap_or_default();
+    let write = |text: &str| PatternFix::Write(format!("{sign}{text}"));
+    let alternatives = |separator: char| {
+        let all: Vec<&str> = text.split(separator).map(str::trim).collect();
+        write(&format!("{{{}}}", all.join(",")))
+    };
+    let advice = PatternFix::advice;
+    Some(if text.is_empty() {
+        ("a path is never empty", advice("write the intended path, or remove the glob"))
     } else if is_regex(text) {
-        Some((
+        (
             "it is a regular expression",
-            "write `*` within a name, `**` across directories, `{a,b}` for alternatives",
-        ))
+            advice("write `*` within a name, `**` across directories, `{a,b}` for alternatives"),
+        )
     } else if is_variable(text) {
-        Some(("variables are not expanded", "write `~/` for the home directory, or `**/name`"))
+        let below = text.strip_prefix("$HOME/").or_else(|| text.strip_prefix("${HOME}/"));
+        let other = || advice("write `~/` for the home directory, or `**/name`");
+        ("variables are not expanded", below.map_or_else(other, |it| write(&format!("~/{it}"))))
     } else if separated(text) {
-        Some(("a comma does not separate globs", "write a list of globs, or `{a,b}`"))
-    } else if text.starts_with("./") {
-        Some(("paths do not start with `./`", "remove `./`"))
+        ("a comma does not separate globs", alternatives(','))
+    } else if let Some(below) = text.strip_prefix("./") {
+        ("paths do not start with `./`", write(below))
     } else if text.split('/').any(|it| it == "..") {
-        Some(("paths do not contain `..`", "write the directory itself"))
+        ("paths do not contain `..`", advice("write the directory itself"))
     } else if text.contains('\\') {
-        Some(("paths use `/` on every system", "write `/`"))
+        ("paths use `/` on every system", write(&text.replace('\\', "/")))
     } else if text.len() > 1 && text.ends_with('/') {
-        Some(("paths do not end with `/`", "end it with `/**` for all files in the directory"))
+        ("paths do not end with `/`", write(&format!("{text}**")))
     } else if text.contains("//") {
-        Some(("paths do not contain `//`", "write `/`"))
+        ("paths do not contain `//`", write(&text.replace("//", "/")))
     } else if text.trim() != text {
-        Some(("it starts or ends with a space", "remove the space"))
+        ("it starts or ends with a space", write(text.trim()))
     } else if text.contains('|') && text.contains(['*', '/', '{']) {
-        Some(("`|` does not separate globs", "write a list of globs, or `{a,b}`"))
+        let is_flat = !text.contains(['{', '(']);
+        let other = || advice("write a list of globs, or `{a,b}`");
+        ("`|` does not separate globs", if is_flat { alternatives('|') } else { other() })
     } else if ["** ", "/* "]
         .iter()
         .filter_map(|it| text.split_once(it))
         .any(|(_, it)| begins_glob(it))
     {
-        Some(("a space does not separate globs", "write a list of globs"))
+        ("a space does not separate globs", advice("write a list of globs"))
     } else if text.strip_prefix('.').is_some_and(|it| EXTENSIONS.contains(&it)) {
-        Some(("it is only an extension", "write `*` before it: `*.py`"))
+        ("it is only an extension", write(&format!("*{text}")))
     } else if text.split(".{").skip(1).any(asks_for_dot) {
-        Some(("it requires two dots in a row", "write the dot once: `*.{a,b}`"))
+        let all = choices(text).all(|it| it.starts_with('.')) && text.matches('{').count() == 1;
+        let once = text.replace("{.", "{").replace(",.", ",");
+        let other = || advice("write the dot once: `*.{a,b}`");
+        ("it requires two dots in a row", if all { write(&once) } else { other() })
     } else {
-        None
-    }
+        return None;
+    })
 }
 
 pub(crate) fn glob_cannot_match(subject: &Subject<'_>, out: &mut Findings) {
     for glob in path_globs(subject) {
-        if let Some((why, help)) = never(glob.text, glob.is_argument()) {
-            out.help(glob.span(), format!("this glob never matches: {why}"), help);
+        if let Some((why, fix)) = never(glob.text, glob.is_argument()) {
+            out.help(glob.span(), format!("this glob never matches: {why}"), glob.fix(fix));
         } else if is_directory(glob.text) && glob.is_argument_of("files.matching") {
             let message = format!("`{0}` matches only a file with the name `{0}`", glob.text);
-            out.help(glob.span(), message, format!("write `{}/**` for a directory", glob.text));
+            let fix = glob.write(&format!("{}/**", glob.text)).because(" for a directory");
+            out.help(glob.span(), message, fix);
         } else if let Some(choice) = choices(glob.text).find(|it| it.trim() != *it) {
             let message = format!("`{choice}` in braces starts or ends with a space");
-            out.help(glob.span(), message, "write `{a,b}`");
+            out.help(glob.span(), message, glob.write(&without_spaces(glob.text)));
         }
     }
     nothing_left(subject, out);
@@ -187,6 +201,25 @@ pub(crate) fn glob_cannot_match(subject: &Subject<'_>, out: &mut Findings) {
         let message = format!("`{}` is not expanded: preferences do not support globs", file.text);
         out.help(file.span(), message, "list each file");
     }
+}
+
+/// Returns a glob without the spaces around the alternatives in its braces.
+fn without_spaces(glob: &str) -> String {
+    let (mut written, mut depth) = (String::new(), 0_usize);
+    let mut characters = glob.chars().peekable();
+    while let Some(c) = characters.next() {
+        depth = match c {
+            '{' => depth + 1,
+            '}' => depth.saturating_sub(1),
+            _ => depth,
+        };
+        let is_edge = written.ends_with(['{', ',', ' '])
+            || characters.peek().is_some_and(|it| " ,}".contains(*it));
+        if !(c == ' ' && depth > 0 && is_edge) {
+            written.push(c);
+        }
+    }
+    written
 }
 
 /// Returns the alternatives in the innermost braces of a glob.
@@ -208,8 +241,9 @@ fn nothing_left(subject: &Subject<'_>, out: &mut Findings) {
         let all = items.iter().all(|it| constant(it).is_some_and(|(it, _)| leaves_out(it)));
         if all && !items.is_empty() {
             out.add(site.span(&list.range), "all of these globs are exclusions", |it| {
+                let items = site.part(&list.range).strip_prefix('[').unwrap_or_default();
                 it.with_note("they match nothing")
-                    .with_help("add what to include: `[\"**\", \"!src/**\"]`")
+                    .suggest(site.write(&list.range, format!("[\"**\", {items}")))
             });
         }
     });

@@ -3,11 +3,14 @@
 
 use super::patterns::leaves;
 use super::programs::command_patterns;
-use super::terms::{asked, asked_with, compared, each_part_asking};
-use super::vocabulary::wrong_branch;
+use super::terms::{asked, asked_with, compared, constant, each_part_asking};
+use super::vocabulary::{PhraseProblem, wrong_branch, wrong_host};
 use crate::site::Site;
 use crate::{Findings, Subject};
+use policyd_fact_table::ast::{Expr, ExprKind, Relation};
 use policyd_fact_table::paths::Fact;
+use policyd_fact_table::types::TextForm;
+use policyd_yaml::Suggestion;
 use policyd_yaml::node::Node;
 
 /// Programs that run what a project calls as it likes: `npm run test.unit`.
@@ -34,18 +37,32 @@ fn regex_as_command(subject: &Subject<'_>, out: &mut Findings) {
         // Another rule reports shell syntax.
         if (ends || text.ends_with('$') || of_regex) && !text.contains('|') {
             let message = format!("`{text}` is a regular expression in a command pattern");
+            let fix = match command_words(text) {
+                Some(words) => pattern.write(&words),
+                None => {
+                    "write the words of the command: `git push`; `*` matches any characters".into()
+                }
+            };
             out.add(pattern.span(), message, |it| {
-                it.with_note("it matches no program").with_help(
-                    "write the words of the command: `git push`; `*` matches any characters",
-                )
+                it.with_note("it matches no program").suggest(fix)
             });
         }
     }
 }
 
+/// The words of the command that a regular expression finds. `None` if it has alternatives, or anything in between.
+fn command_words(regex: &str) -> Option<String> {
+    let bare = regex.trim_start_matches('^').trim_end_matches('$');
+    let bare = bare.trim_start_matches("\\b").trim_end_matches("\\b").trim_end_matches(".*");
+    let spaced = bare.replace("\\s+", " ").replace("\\s*", " ").replace(".*", " ");
+    let words: Vec<&str> = spaced.split_whitespace().collect();
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./".contains(c);
+    let all = !words.is_empty() && words.iter().all(|it| it.chars().all(is_plain));
+    all.then(|| words.join(" "))
+}
+
 /// Facts that are compared whole, of which hardly one holds a `*`, and what knows patterns in their place.
-const WHOLE: [(&str, &str); 7] = [
-    ("session.branch", "use `session.branch.matches(…)`"),
+const WHOLE: [(&str, &str); 6] = [
     ("files.last_path", "use `files.matching(…)`"),
     ("program.name", "use a pattern under `commands`"),
     ("event.tool", "use `tools` of a guard, or `event.tool.starts_with(…)`"),
@@ -64,20 +81,20 @@ const OF_NAMES: [(&str, &str); 4] = [
     ("signals.count", "list each signal"),
 ];
 
-/// Globs, alternatives, and names of branches that no checkout has, among what facts are compared with.
+/// Globs and alternatives among what facts are compared with.
 fn glob_as_text(subject: &Subject<'_>, out: &mut Findings) {
-    let members = ["branch", "last_path", "name", "tool", "source", "permission_mode"];
+    let members = ["last_path", "name", "tool", "source", "permission_mode"];
     each_part_asking(subject, &members, |site, term| {
         for (fact, instead) in WHOLE {
             for (text, range) in compared(term, |it| it.is(fact)) {
-                let wrong = if fact == "session.branch" { wrong_branch(text) } else { None };
                 let glob = text.contains('*') && text.contains(char::is_alphanumeric);
                 // Another rule reports a directory before a name.
                 let glob = glob && (fact != "program.name" || !text.contains(['/', ' ']));
-                let told = || (format!("`{text}` is compared literally"), instead.to_owned());
-                let found = wrong.or_else(|| either(fact, text)).or_else(|| glob.then(told));
-                if let Some((message, help)) = found {
-                    out.help(site.span(range), message, help);
+                let is_either = are_alternatives(text, "-_/.");
+                if is_either || glob {
+                    let message = format!("`{text}` is compared literally");
+                    let fix = if is_either { either(site, term, text) } else { instead.into() };
+                    out.help(site.span(range), message, fix);
                 }
             }
         }
@@ -98,12 +115,36 @@ pub(super) fn are_alternatives(text: &str, signs: &str) -> bool {
     text.contains('|') && text.split('|').all(is_name)
 }
 
-/// Names with `|` between them: what is wrong with them, and what to write.
-fn either(fact: &str, text: &str) -> Option<(String, String)> {
-    are_alternatives(text, "-_/.").then(|| {
-        let names: Vec<&str> = text.split('|').collect();
-        (format!("`{text}` is compared literally"), format!("write `{fact} in {names:?}`"))
-    })
+/// What to write for names with `|` between them.
+fn either(site: &Site<'_>, term: &Expr, text: &str) -> Suggestion {
+    let names: Vec<&str> = text.split('|').collect();
+    let ExprKind::Compare(relation, one, other) = &term.kind else {
+        return "write each name as a separate item".into();
+    };
+    let fact = if constant(one).is_some() { other } else { one };
+    let listed = format!("{} in {names:?}", site.part(&fact.range));
+    let is_equal = *relation == Relation::Equal;
+    site.write(&term.range, if is_equal { listed } else { format!("!({listed})") })
+}
+
+/// Texts that facts are compared with and never are by their form: names of branches and hosts.
+fn wrong_form(subject: &Subject<'_>, out: &mut Findings) {
+    each_part_asking(subject, &["branch", "remote_host"], |site, term| {
+        let names = site.names(subject.names());
+        let form_of = |it: Fact<'_>| it.member(names).map_or(TextForm::Any, |it| it.form);
+        let mut judge = |form: TextForm, wrong: fn(&str) -> Option<PhraseProblem>| {
+            for (text, range) in compared(term, |it| form_of(it) == form) {
+                if are_alternatives(text, "-_/.") {
+                    let message = format!("`{text}` is compared literally");
+                    out.help(site.span(range), message, either(site, term, text));
+                } else if let Some((message, fix)) = wrong(text) {
+                    out.help(site.span(range), message, fix.at(site, range));
+                }
+            }
+        };
+        judge(TextForm::Branch, wrong_branch);
+        judge(TextForm::Host, wrong_host);
+    });
 }
 
 /// What only regular expressions make something of.
@@ -149,6 +190,7 @@ const LITERAL: [&str; 3] = ["contains", "starts_with", "ends_with"];
 pub(crate) fn regex_in_literal(subject: &Subject<'_>, out: &mut Findings) {
     regex_as_command(subject, out);
     glob_as_text(subject, out);
+    wrong_form(subject, out);
     each_part_asking(subject, &LITERAL, |site, term| {
         for name in LITERAL {
             let Some((owner, (text, range))) = asked_with(term, name) else { continue };
@@ -172,9 +214,12 @@ pub(crate) fn regex_in_literal(subject: &Subject<'_>, out: &mut Findings) {
             let of_regex_alone = only_in_regexes(owner, text) && !is_given_patterns(subject, site);
             let found = is_path || of_regex_alone || (prose && (ends || of_regex));
             if text.len() > 1 && found {
+                let call = range.start.saturating_sub(name.len() + 1)..range.start;
+                let is_call = ends && site.part(&call).strip_suffix('(') == Some(name);
+                let edit = is_call.then(|| site.edit(&call, "matches(")).flatten();
+                let help = "use `matches`, or write only the literal text";
                 out.add(site.span(range), format!("`{name}` matches `{text}` literally"), |it| {
-                    it.with_note("it is not a pattern here")
-                        .with_help("use `matches`, or write only the literal text")
+                    it.with_note("it is not a pattern here").suggest(Suggestion::edited(help, edit))
                 });
             }
         }

@@ -14,6 +14,7 @@ use policyd_fact_table::paths;
 use policyd_fact_table::types::Names;
 use policyd_facts::covers;
 use policyd_policy::records;
+use policyd_yaml::Suggestion;
 use policyd_yaml::memo::hash_of;
 use policyd_yaml::node::Node;
 use policyd_yaml::shape::Kind;
@@ -202,7 +203,14 @@ pub(crate) fn foreign_placeholder(subject: &Subject<'_>, out: &mut Findings) {
         if let Some((range, help)) = foreign(text, template.then_some(leaf.file)) {
             let hole = text.get(range.clone()).unwrap_or_default();
             let message = format!("`{hole}` is printed literally");
-            out.help(leaf.node.sub_span(range), message, help);
+            let inside = hole.trim_matches(['{', '}', '$', ' ']);
+            let fix = match template && !inside.contains(['{', '}', '(']) {
+                true => {
+                    Suggestion::write(range.clone(), format!("${{{inside}}}")).within(leaf.node, 0)
+                }
+                false => help.into(),
+            };
+            out.help(leaf.node.sub_span(range), message, fix);
         }
     }
 }

@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 
 use super::terms::{each_part_with_text, named_ids};
-use crate::{Findings, Subject, with_edit};
+use crate::{Findings, Subject};
 use policyd_fact_table::types::PackName;
 use policyd_facts::glob::word_matches;
 use policyd_state::failure::UNKNOWN;
@@ -115,10 +115,10 @@ pub(crate) fn undefined_name(subject: &Subject<'_>, out: &mut Findings) {
                 let known: Vec<&str> = known.iter().map(AsRef::as_ref).collect();
                 let message = format!("undefined {} `{name}`", row.what);
                 let near = suggest::nearest(name, &known);
-                let edit = near.and_then(|near| site.edit(range, &format!("{near:?}")));
                 let help = suggest::did_you_mean(name, &known);
-                out.add(site.span(range), message, |it| {
-                    with_edit(it.with_help_if(help), false, edit)
+                out.add(site.span(range), message, |it| match near {
+                    Some(near) => it.suggest(site.word(range, near)),
+                    None => it.with_help_if(help),
                 });
             }
         }

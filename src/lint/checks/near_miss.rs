@@ -128,7 +128,7 @@ pub(crate) fn misspelled_name(subject: &Subject<'_>, out: &mut Findings) {
             let known: Vec<&str> = known.iter().map(AsRef::as_ref).collect();
             let Some(near) = slip(name, &known) else { continue };
             out.add(span, (field.message)(name, near), |it| {
-                let it = it.with_help(format!("did you mean `{near}`?")).with_word(name, near);
+                let it = it.meaning(name, near);
                 match field.note {
                     Some(note) => it.with_note(note),
                     None => it,
@@ -401,8 +401,7 @@ fn similar_peers(subject: &Subject<'_>, out: &mut Findings) {
             let Some((_, Peer { name: meant, node: other })) = meant else { continue };
             let message = format!("the {what} `{name}` is similar to `{meant}`");
             out.add(node.span.clone(), message, |it| {
-                let it = it.with_note(note).with_help(format!("did you mean `{meant}`?"));
-                let it = it.with_word(name, meant);
+                let it = it.with_note(note).meaning(name, meant);
                 match other.filter(|it| !ptr::eq(*it, node)) {
                     Some(other) => it.with_related(other.span.clone(), "used here"),
                     None => it,

@@ -1,8 +1,10 @@
 //! Checks of what expressions ask about the words of one program: operands, options, names that no program has.
 
 use super::literals::are_alternatives;
+use super::patterns::PatternFix;
 use super::terms::{asked, compared, each_part_asking};
 use crate::{Findings, Subject};
+use policyd_fact_table::ast::ExprKind;
 use policyd_fact_table::paths::Fact;
 use policyd_policy::review::Programs;
 use policyd_yaml::node::Node;
@@ -33,8 +35,17 @@ pub(crate) fn invalid_operand(subject: &Subject<'_>, out: &mut Findings) {
             if fact == "program.names" && text.strip_prefix("**/").is_some_and(stands_beside) {
                 continue;
             }
-            if let Some((message, help)) = oddity(fact, text, commands, known) {
-                out.help(site.span(range), message, help);
+            if let Some((message, fix)) = oddity(fact, text, commands, known) {
+                let has = || {
+                    let is_asked = matches!(term.kind, ExprKind::In(..)) && !text.contains('=');
+                    let written = format!("program.has([{text:?}])");
+                    is_asked.then(|| site.write(&term.range, written))
+                };
+                let fix = match fix {
+                    PatternFix::Advice(help) if help == ASK_HAS => has().unwrap_or(help.into()),
+                    fix => fix.at(site, range),
+                };
+                out.help(site.span(range), message, fix);
             } else if OPERANDS.contains(&fact)
                 && let Some(pattern) = own_word(text, commands)
             {
@@ -75,36 +86,43 @@ fn own_word<'s>(word: &str, commands: &'s [Node]) -> Option<&'s str> {
     commands.first().filter(|_| plain && commands.iter().all(has))?.text()
 }
 
+/// The fix of an option among operands.
+const ASK_HAS: &str = "ask `program.has([…])`";
+
 /// What is odd in a text that a fact about a program is asked for, and what to write.
 fn oddity(
     fact: &str,
     text: &str,
     commands: &[Node],
     known: &Programs,
-) -> Option<(String, &'static str)> {
+) -> Option<(String, PatternFix)> {
     let mut names = commands.iter().filter_map(|it| it.text()?.split(' ').next());
     let without_dashes =
         names.any(|it| WITHOUT_DASHES.contains(&it) || it.ends_with("make") || it.contains('*'));
     let anchored = text.starts_with('^') && text.ends_with('$');
     let first = text.split([' ', '/']).find(|it| !it.is_empty()).unwrap_or_default();
+    let advice = PatternFix::advice;
+    let write = |text: &str| PatternFix::Write(text.to_owned());
     Some(match fact {
         "program.operands" | FIRST_OPERAND if text.len() > 3 && text.starts_with("--") => {
-            let message = format!("`{text}` is an option, not an operand");
-            (message, "ask `program.has([…])`")
+            (format!("`{text}` is an option, not an operand"), advice(ASK_HAS))
         }
         "program.names" if text.starts_with('-') && text.len() > 1 && !text.contains('*') => {
-            (format!("`{text}` is an option, not an operand"), "ask `program.has([…])`")
+            (format!("`{text}` is an option, not an operand"), advice(ASK_HAS))
         }
         "program.names" if text.starts_with('(') && text.contains('|') => (
             format!("`{text}` is a regular expression, but globs are expected"),
-            "write each name as a separate item, or `{a,b}`",
+            advice("write each name as a separate item, or `{a,b}`"),
         ),
         "program.value" | "program.values"
             if !text.starts_with(['-', '+', '/']) && !without_dashes =>
         {
+            let dashes = if text.len() == 1 { "-" } else { "--" };
+            let is_name = text.chars().all(|c| c.is_ascii_alphanumeric() || c == '-');
+            let other = || advice("write the option with its dashes: `--repo`");
             (
                 format!("`{text}` is not an option: it does not start with a dash"),
-                "write the option with its dashes: `--repo`",
+                if is_name { write(&format!("{dashes}{text}")) } else { other() },
             )
         }
         "program.value" | "program.values"
@@ -113,36 +131,50 @@ fn oddity(
         {
             (
                 format!("`{text}` contains a value, but the name of an option is expected"),
-                "write only the option: `program.value(\"--env\") == \"prod\"`",
+                advice("write only the option: `program.value(\"--env\") == \"prod\"`"),
             )
         }
         "program.names" if are_alternatives(text, "-_/.*") => {
-            (format!("`{text}` is a single name"), "write each name as a separate item")
+            let names = text.replace('|', ",");
+            (format!("`{text}` is a single name"), write(&format!("{{{names}}}")))
         }
         "program.names" if anchored || text.contains("/.*") => (
             format!("`{text}` is a regular expression, but globs are expected"),
-            "write `*` for any characters, without anchors",
+            advice("write `*` for any characters, without anchors"),
         ),
         "program.names" if text.starts_with("**/") => (
             format!("`{text}` does not match a name without a directory"),
-            "use `program.targets.any([…])`, which matches paths",
+            advice("use `program.targets.any([…])`, which matches paths"),
         ),
         "program.names" if text.trim() != text => {
-            (format!("`{text}` never matches an operand"), "remove the surrounding spaces")
+            (format!("`{text}` never matches an operand"), write(text.trim()))
         }
         "program.name" | "action.programs"
             if text.contains('/') || (text.contains(' ') && known.contains_key(first)) =>
         {
             (
                 format!("`{text}` is not the name of a program"),
-                "use a pattern under `commands`, or `action.runs(…)`",
+                advice("use a pattern under `commands`, or `action.runs(…)`"),
             )
         }
         "program.wrapped_by" if text.contains(['/', ' ', '*']) => {
-            (format!("`{text}` is not the name of a program"), "write only the name: `sudo`")
+            let name = text.rsplit('/').next().unwrap_or(text);
+            let is_name = !name.is_empty() && !name.contains([' ', '*']);
+            let other = || advice("write only the name: `sudo`");
+            (
+                format!("`{text}` is not the name of a program"),
+                if is_name { write(name) } else { other() },
+            )
         }
         "action.sets" | "program.expands" if text.contains(['$', '=']) => {
-            (format!("`{text}` is not the name of a variable"), "write only the name: `LD_PRELOAD`")
+            let name = text.split('=').next().unwrap_or(text);
+            let name = name.trim_start_matches(['$', '{']).trim_end_matches('}');
+            let is_name = !name.is_empty() && !name.contains(['$', '{', ' ']);
+            let other = || advice("write only the name: `LD_PRELOAD`");
+            (
+                format!("`{text}` is not the name of a variable"),
+                if is_name { write(name) } else { other() },
+            )
         }
         _ => return None,
     })

@@ -9,7 +9,7 @@ use super::guards::guards;
 use super::terms::constant;
 use crate::site::{Calls, Site};
 use crate::subject::Leaf;
-use crate::{Findings, Subject, with_edit};
+use crate::{Findings, Subject};
 use policyd_fact_table::ast::ExprKind;
 use policyd_fact_table::members::{self, Member};
 use policyd_fact_table::paths::Fact;
@@ -18,12 +18,43 @@ use policyd_fact_table::types::Domain;
 use policyd_facts::glob::path_matches;
 use policyd_yaml::node::Node;
 use policyd_yaml::shape::Kind;
-use policyd_yaml::{ScalarStyle, Span};
+use policyd_yaml::{ScalarStyle, Span, Suggestion};
 
 /// A regular expression, a glob or a command pattern, in a list or as an argument.
 pub(super) struct Pattern<'s> {
     pub(super) text: &'s str,
     pub(super) place: PatternOrigin<'s>,
+}
+
+/// The fix of a pattern.
+#[derive(Debug, Clone)]
+pub(super) enum PatternFix {
+    /// Another pattern.
+    Write(String),
+    /// Only the author knows the pattern.
+    Advice(String),
+}
+
+impl PatternFix {
+    pub(super) fn advice(help: &str) -> Self {
+        Self::Advice(help.to_owned())
+    }
+
+    /// The suggestion for a scalar.
+    pub(super) fn of(self, node: &Node) -> Suggestion {
+        match self {
+            Self::Write(text) => node.rewritten(&text),
+            Self::Advice(help) => help.into(),
+        }
+    }
+
+    /// The suggestion for a text constant of an expression.
+    pub(super) fn at(self, site: &Site<'_>, range: &Range<usize>) -> Suggestion {
+        match self {
+            Self::Write(text) => site.write_text(range, &text),
+            Self::Advice(help) => help.into(),
+        }
+    }
 }
 
 pub(super) enum PatternOrigin<'s> {
@@ -38,6 +69,19 @@ impl Pattern<'_> {
         match self.place {
             PatternOrigin::Node(node) => node.sub_span(0..self.text.len()),
             PatternOrigin::Argument(site, range, _) => site.span(range),
+        }
+    }
+
+    /// Returns the suggestion to write another pattern.
+    pub(super) fn write(&self, text: &str) -> Suggestion {
+        self.fix(PatternFix::Write(text.to_owned()))
+    }
+
+    /// Returns the fix of the pattern.
+    pub(super) fn fix(&self, fix: PatternFix) -> Suggestion {
+        match self.place {
+            PatternOrigin::Node(node) => fix.of(node),
+            PatternOrigin::Argument(site, range, _) => fix.at(site, range),
         }
     }
 
@@ -141,8 +185,10 @@ pub(crate) fn backspace(subject: &Subject<'_>, out: &mut Findings) {
         let quoted = leaf.node.scalar().is_some_and(|it| it.style == ScalarStyle::DoubleQuoted);
         let span = leaf.node.sub_span(at..at + 1);
         out.add(span.clone(), "`\\b` in double quotes is a backspace, not a word boundary", |it| {
-            let it = it.with_help("write `\\\\b`, or use single quotes");
-            with_edit(it, false, quoted.then(|| (span, "\\\\b".to_owned())))
+            it.suggest(match quoted {
+                true => Suggestion::write(span, "\\\\b").because(", or use single quotes"),
+                false => "write `\\\\b`, or use single quotes".into(),
+            })
         });
     }
 }
@@ -269,8 +315,9 @@ pub(crate) fn doubled_backslash(subject: &Subject<'_>, out: &mut Findings) {
         // What begins so may be a path of Windows.
         if text.ends_with("\\\\b") {
             out.add(pattern.span(), "this matches a literal backslash and a `b`", |it| {
-                it.with_note("double a backslash only within double quotes")
-                    .with_help("write `\\b` for the end of a word")
+                it.with_note("double a backslash only within double quotes").suggest(
+                    pattern.write(&text.replace("\\\\b", "\\b")).because(" for the end of a word"),
+                )
             });
         }
     }

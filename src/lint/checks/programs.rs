@@ -48,8 +48,7 @@ pub(crate) fn misspelled_program(subject: &Subject<'_>, out: &mut Findings) {
         let message = format!("unknown program or subcommand `{written}`");
         out.add(pattern.part(place), message, |it| {
             it.with_note("the rule never matches a program with another name")
-                .with_help(format!("did you mean `{meant}`?"))
-                .with_word(&written, &meant)
+                .meaning(&written, &meant)
         });
     }
     misspelled_commands(subject, out);
@@ -80,8 +79,7 @@ fn misspelled_commands(subject: &Subject<'_>, out: &mut Findings) {
         let message = format!("unknown program or subcommand `{written}`");
         out.add(node.span.clone(), message, |it| {
             it.with_note("the probe has no result, so rules that read it are unknown")
-                .with_help(format!("did you mean `{meant}`?"))
-                .with_word(written, meant)
+                .meaning(written, meant)
         });
     }
 }

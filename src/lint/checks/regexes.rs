@@ -6,7 +6,7 @@ use regex_syntax::ast::{
     AssertionKind, Ast, ClassSet, ClassSetItem, RepetitionKind, parse::Parser,
 };
 
-use super::patterns::regexes;
+use super::patterns::{PatternFix, regexes};
 use crate::{Findings, Subject};
 
 pub(crate) fn deceptive_regex(subject: &Subject<'_>, out: &mut Findings) {
@@ -15,21 +15,21 @@ pub(crate) fn deceptive_regex(subject: &Subject<'_>, out: &mut Findings) {
         if !pattern.text.contains(['|', '*', '$', '/']) {
             continue;
         }
-        if let Some((message, help)) = of_javascript(pattern.text) {
-            out.help(pattern.span(), message, help);
+        if let Some((message, inside)) = of_javascript(pattern.text) {
+            out.help(pattern.span(), message, pattern.write(inside));
             continue;
         }
         let of_branch = pattern.is_argument_of("session.branch.matches");
         let find = || deception(&Parser::new().parse(pattern.text).ok()?, pattern.text, of_branch);
         let found = subject.memo().of_text("deception", of_branch.into(), pattern.text, find);
-        if let Some((range, message, help)) = found.as_ref().clone() {
-            out.help(pattern.part(range), message, help);
+        if let Some((range, message, fix)) = found.as_ref().clone() {
+            out.help(pattern.part(range), message, pattern.fix(fix));
         }
     }
 }
 
 /// What looks like something else, and what to write.
-type Deception = (Range<usize>, String, String);
+type Deception = (Range<usize>, String, PatternFix);
 
 /// Whether a pattern tells all of a line that it matches: each of its branches from the beginning to the end,
 /// without a part that matches any characters.
@@ -84,12 +84,13 @@ fn parts(ast: &Ast) -> &[Ast] {
     }
 }
 
-/// A pattern between slashes, with what other languages write behind it: `/drop table/i`.
-fn of_javascript(text: &str) -> Option<(String, String)> {
+/// A pattern between slashes, with what other languages write behind it (`/drop table/i`): the problem, and the pattern
+/// that is meant.
+fn of_javascript(text: &str) -> Option<(String, &str)> {
     let (inside, flags) = text.strip_prefix('/')?.rsplit_once('/')?;
     if flags.is_empty() && (inside.starts_with('^') || inside.ends_with('$')) {
         let message = "the slashes are matched literally".to_owned();
-        return Some((message, format!("write `{inside}`")));
+        return Some((message, inside));
     }
     let is_flags =
         !flags.is_empty() && flags.len() <= 3 && flags.chars().all(|c| "gimsuy".contains(c));
@@ -98,7 +99,7 @@ fn of_javascript(text: &str) -> Option<(String, String)> {
     let is_path = !usual && !inside.contains(' ');
     (is_flags && !is_path && !inside.is_empty() && !inside.contains('/')).then(|| {
         let message = format!("the slashes and `{flags}` are matched literally");
-        (message, format!("write `{inside}`: case is ignored anyway"))
+        (message, inside)
     })
 }
 
@@ -122,7 +123,7 @@ fn end_before_name(all: &[Ast], text: &str) -> Option<Deception> {
     let at = all.get(at)?.span().start.offset;
     let message = "`$` is the end of the text, but text follows it".to_owned();
     (!text.contains("(?"))
-        .then(|| (at..at + 1, message, "write `\\$` for a literal `$`".to_owned()))
+        .then(|| (at..at + 1, message, PatternFix::advice("write `\\$` for a literal `$`")))
 }
 
 /// An anchor that binds the first of several branches alone: `^feat/|fix/`.
@@ -147,19 +148,16 @@ fn loose_anchor(branches: &[Ast], text: &str, of_branch: bool) -> Option<Decepti
     if of_branch && edges(first) == (true, false) && edges(last) == (false, true) {
         let middle = rest.split_last().is_none_or(|(_, it)| bare(it));
         let message = "`^` applies only to the first alternative, `$` only to the last".to_owned();
-        return middle.then(|| (start..start + 1, message, format!("write `^({inner})$`")));
+        let fix = PatternFix::Write(format!("^({inner})$"));
+        return middle.then(|| (start..start + 1, message, fix));
     }
     if edges(first) == (true, false) && bare(rest) {
-        let help = format!("write `^({inner})`");
-        return Some((
-            start..start + 1,
-            "`^` applies only to the first alternative".to_owned(),
-            help,
-        ));
+        let message = "`^` applies only to the first alternative".to_owned();
+        return Some((start..start + 1, message, PatternFix::Write(format!("^({inner})"))));
     }
     if edges(last) == (false, true) && bare(before) {
-        let help = format!("write `({inner})$`");
-        return Some((end - 1..end, "`$` applies only to the last alternative".to_owned(), help));
+        let message = "`$` applies only to the last alternative".to_owned();
+        return Some((end - 1..end, message, PatternFix::Write(format!("({inner})$"))));
     }
     None
 }
@@ -189,7 +187,9 @@ fn within(ast: &Ast, text: &str) -> Option<Deception> {
         return (union.items.len() > 3 && words.len() > 1 && words.iter().all(is_word)).then(
             || {
                 let message = format!("`{written}` matches a single character");
-                (range, message, format!("write `({inside})`"))
+                let before = text.get(..range.start).unwrap_or_default();
+                let after = text.get(range.end..).unwrap_or_default();
+                (range, message, PatternFix::Write(format!("{before}({inside}){after}")))
             },
         );
     }
@@ -199,8 +199,8 @@ fn within(ast: &Ast, text: &str) -> Option<Deception> {
         if slash && many && it.span.end.offset == text.len() && it.span.start.offset > 1 {
             let range = it.span.start.offset..it.span.end.offset;
             let message = "`/*` matches any number of `/`, including none".to_owned();
-            let help = "write `/`: text can follow it".to_owned();
-            return Some((range, message, help));
+            let before = text.get(..it.span.start.offset).unwrap_or_default();
+            return Some((range, message, PatternFix::Write(format!("{before}/"))));
         }
     }
     if let Ast::Concat(it) = ast

@@ -6,11 +6,11 @@ use super::terms::{
     Constant, asked, asked_with, compared, constant, each_part, each_part_asking, last_argument,
 };
 use crate::site::Site;
-use crate::{Findings, Subject, with_edit};
+use crate::{Findings, Subject};
 use policyd_fact_table::ast::{Expr, ExprKind};
 use policyd_fact_table::paths::{self, Fact};
 use policyd_fact_table::types::{TextMatch, Type};
-use policyd_yaml::Span;
+use policyd_yaml::Suggestion;
 
 /// Facts with text from outside of the pack.
 const FOREIGN: [&str; 6] = ["event", "transcript", "commands", "session.branch", "files", "probes"];
@@ -71,8 +71,8 @@ pub(crate) fn empty_argument(subject: &Subject<'_>, out: &mut Findings) {
 }
 
 /// The beginning of an address or a path with a slash at its end.
-fn ended(site: &Site<'_>, text: &str, range: &Range<usize>) -> Option<(Span, String)> {
-    site.edit(range, &format!("{:?}", format!("{text}/")))
+fn ended(site: &Site<'_>, text: &str, range: &Range<usize>) -> Suggestion {
+    site.write_text(range, &format!("{text}/"))
 }
 
 /// Reports an address that is compared without its scheme, or allowed by a part of its host.
@@ -86,8 +86,7 @@ fn address_by_prefix(
     match text.split_once("://") {
         None if text.contains('.') && !text.contains(':') && !text.starts_with("www.") => {
             let message = format!("addresses start with a scheme, not with `{text}`");
-            let help = format!("add the scheme: `https://{text}`");
-            out.help(site.span(range), message, help);
+            out.help(site.span(range), message, site.write_text(range, &format!("https://{text}")));
         }
         Some((_, host))
             if lets_through
@@ -97,10 +96,8 @@ fn address_by_prefix(
         {
             let message = format!("`{text}` also matches addresses of other hosts");
             out.add(site.span(range), message, |it| {
-                let it = it
-                    .with_note(format!("such as `{text}.example.net`"))
-                    .with_help("end the host with `/`");
-                with_edit(it, false, ended(site, text, range))
+                it.with_note(format!("such as `{text}.example.net`"))
+                    .suggest(ended(site, text, range))
             });
         }
         None | Some(_) => {}
@@ -130,10 +127,8 @@ pub(crate) fn path_by_prefix(subject: &Subject<'_>, out: &mut Findings) {
         if of_path && text.contains('/') && !text.ends_with('/') && !begins_a_name {
             let message = format!("`{text}` also matches other directories and files");
             out.add(site.span(range), message, |it| {
-                let it = it
-                    .with_note(format!("such as `{text}-old`"))
-                    .with_help("end the directory with `/`, or compare with `==`");
-                with_edit(it, false, ended(site, text, range))
+                it.with_note(format!("such as `{text}-old`"))
+                    .suggest(ended(site, text, range).because(", or compare with `==`"))
             });
         }
     });
@@ -202,10 +197,8 @@ pub(crate) fn impossible_letter_case(subject: &Subject<'_>, out: &mut Findings) 
             let small = text.to_lowercase();
             if small != text {
                 out.add(site.span(range), format!("`{text}` has uppercase letters"), |it| {
-                    let it = it
-                        .with_note("a lowercase text never has them")
-                        .with_help(format!("write `{small:?}`"));
-                    with_edit(it, false, site.edit(range, &format!("{small:?}")))
+                    it.with_note("a lowercase text never has them")
+                        .suggest(site.write_text(range, &small))
                 });
             }
         }
@@ -246,12 +239,10 @@ pub(crate) fn in_text(subject: &Subject<'_>, out: &mut Findings) {
                 site.span(range),
                 format!("this tests whether `{fact}` is a substring"),
                 |it| {
-                    let it = it
-                        .with_note(format!(
-                            "it is true for each part of `{text}` and for the empty string"
-                        ))
-                        .with_help(format!("write `in [{text:?}]`"));
-                    with_edit(it, false, site.edit(range, &format!("[{text:?}]")))
+                    it.with_note(format!(
+                        "it is true for each part of `{text}` and for the empty string"
+                    ))
+                    .suggest(site.write(range, format!("[{text:?}]")))
                 },
             );
         }

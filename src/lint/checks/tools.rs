@@ -1,12 +1,15 @@
 //! Checks of the names of tools, and of what tools are given.
 
+use std::ops::Range;
+
 use super::events::kinds;
 use super::guards::{guards, kept_condition};
 use super::near_miss::slip;
 use super::programs::slip_of;
 use super::terms::{asked, each_part_asking, each_part_with_text, named_ids};
+use crate::site::Site;
 use crate::subject::PackEntry;
-use crate::{Findings, Subject, with_edit};
+use crate::{Findings, Subject};
 use policyd_fact_table::paths::Fact;
 use policyd_fact_table::types::PackName;
 use policyd_facts::event::EventKind;
@@ -14,7 +17,7 @@ use policyd_facts::glob::word_matches;
 use policyd_harness::claude_code::TOOLS;
 use policyd_policy::guards::FILES;
 use policyd_yaml::node::Node;
-use policyd_yaml::suggest;
+use policyd_yaml::{Suggestion, suggest};
 
 /// Tools that clients have by all that is known.
 pub(super) fn known_tools() -> &'static [&'static str] {
@@ -49,10 +52,7 @@ pub(crate) fn unknown_tool(subject: &Subject<'_>, out: &mut Findings) {
             out.add(site.span(range), message, |it| {
                 let it = it.with_note("the condition never matches");
                 match near {
-                    Some(near) => {
-                        let edit = site.edit(range, &format!("{near:?}"));
-                        with_edit(it.with_help(format!("did you mean `{near}`?")), false, edit)
-                    }
+                    Some(near) => it.suggest(site.word(range, near)),
                     None => it.with_help(
                         "names of MCP tools start with `mcp__`; add other tools that run commands or edit \
                          files to `shell_tools` or `edit_tools` of vocabulary.yaml",
@@ -63,14 +63,29 @@ pub(crate) fn unknown_tool(subject: &Subject<'_>, out: &mut Findings) {
     });
 }
 
-/// What is wrong with the name of a tool that a case lets an agent call, and what to write.
+/// What is wrong with a name, and the similar name or other help.
+pub(super) struct NameProblem {
+    pub(super) message: String,
+    near: Option<&'static str>,
+    /// The help if no name is similar.
+    help: String,
+}
+
+impl NameProblem {
+    /// The suggestion for a name that is a scalar.
+    pub(super) fn of(self, node: &Node) -> Suggestion {
+        self.near.map_or_else(|| self.help.into(), |near| node.renamed(near))
+    }
+}
+
+/// What is wrong with the name of a tool that a case lets an agent call, and the similar one.
 pub(super) fn odd_tool(subject: &Subject<'_>, name: &str) -> Option<(String, String)> {
     let known: Vec<&str> = subject.reviewed.meant.tools().chain(TOOLS).collect();
     if name.starts_with("mcp__") || known.contains(&name) {
         return None;
     }
     let near = slip(name, &known)?;
-    Some((format!("no client has a tool `{name}`"), format!("did you mean `{near}`?")))
+    Some((format!("no client has a tool `{name}`"), near.to_owned()))
 }
 
 /// Whether a name can be that of a tool of an MCP server: `mcp__server__tool`, up to `*`.
@@ -100,12 +115,12 @@ pub(crate) fn unknown_guard_tool(subject: &Subject<'_>, out: &mut Findings) {
                 continue;
             }
             let near = real.or_else(|| suggest::nearest(name, &known));
-            let help = match near {
-                _ if name.starts_with("mcp__") => format!("write `{}`", mcp_glob(name)),
-                Some(near) => format!("did you mean `{near}`?"),
-                None => "names of MCP tools start with `mcp__`".to_owned(),
+            let fix = match near {
+                _ if name.starts_with("mcp__") => item.rewritten(&mcp_glob(name)),
+                Some(near) => item.renamed(near),
+                None => "names of MCP tools start with `mcp__`".into(),
             };
-            out.help(item.span.clone(), format!("no client has a tool `{name}`"), &help);
+            out.help(item.span.clone(), format!("no client has a tool `{name}`"), fix);
         }
     }
 }
@@ -221,23 +236,23 @@ const TELLING_MIN: usize = 7;
 
 /// What is wrong with the name of a field, and what to write. Tools of which nothing is known take what they
 /// like: for them only what is one letter from a known field is a slip.
-pub(super) fn odd_input(name: &str, known: Option<&[&'static str]>) -> Option<(String, String)> {
+pub(super) fn odd_input(name: &str, known: Option<&[&'static str]>) -> Option<NameProblem> {
     let all = || INPUTS.iter().flat_map(|(_, fields)| fields.iter().copied());
     let Some(known) = known else {
         let near = slip_of(name, all().filter(|it| it.len() >= TELLING_MIN))?;
-        return Some((
-            format!("no known tool accepts `{name}`"),
-            format!("did you mean `{near}`?"),
-        ));
+        let message = format!("no known tool accepts `{name}`");
+        return Some(NameProblem { message, near: Some(near), help: String::new() });
     };
     if known.contains(&name) {
         return None;
     }
     if let Some(near) = suggest::nearest(name, known) {
-        return Some((format!("no such tool accepts `{name}`"), format!("did you mean `{near}`?")));
+        let message = format!("no such tool accepts `{name}`");
+        return Some(NameProblem { message, near: Some(near), help: String::new() });
     }
     let message = format!("none of these tools accepts `{name}`");
-    all().any(|it| it == name).then(|| (message, format!("they accept {}", known.join(", "))))
+    let help = format!("they accept {}", known.join(", "));
+    all().any(|it| it == name).then_some(NameProblem { message, near: None, help })
 }
 
 /// Fields, and the tools that no client gives them: some clients put a patch into the `command` of a tool that
@@ -272,6 +287,18 @@ fn as_path(text: &str) -> String {
     path
 }
 
+/// What to write for `event.input` of a path: the list of the values there, or the first one if there is only one.
+fn input_at_path(site: &Site<'_>, range: &Range<usize>, whole: &str) -> Suggestion {
+    const CALL: &str = "event.input(";
+    let path = as_path(whole);
+    let call = range.start.saturating_sub(CALL.len())..range.end + 1;
+    let is_call = site.part(&call).starts_with(CALL) && site.part(&call).ends_with(')');
+    if !is_call || path.contains("[]") || path.contains('*') {
+        return format!("write `event.inputs({path:?})`, a list").into();
+    }
+    site.write(&call, format!("event.inputs({path:?}).first()"))
+}
+
 pub(crate) fn misspelled_input(subject: &Subject<'_>, out: &mut Findings) {
     let known = |entry: Option<&PackEntry<'_>>| {
         let entry = entry.filter(|it| FILES.contains(&it.file))?;
@@ -282,8 +309,8 @@ pub(crate) fn misspelled_input(subject: &Subject<'_>, out: &mut Findings) {
         let known = if fields.is_empty() { None } else { known(Some(entry)) };
         for (key, _) in fields {
             let name = key.text().unwrap_or_default();
-            if let Some((message, help)) = odd_input(name, known.as_deref()) {
-                out.help(key.span.clone(), message, help);
+            if let Some(problem) = odd_input(name, known.as_deref()) {
+                out.help(key.span.clone(), problem.message.clone(), problem.of(key));
             }
         }
     }
@@ -303,16 +330,16 @@ pub(crate) fn misspelled_input(subject: &Subject<'_>, out: &mut Findings) {
             let name = whole.split(['.', '[']).next().unwrap_or(whole);
             if name != whole && !is_path {
                 let message = "`event.input` takes the name of a field, not a path".to_owned();
-                let help = format!("write `event.inputs(\"{}\")`, a list", as_path(whole));
-                out.help(site.span(range), message, help);
+                out.help(site.span(range), message, input_at_path(site, range, whole));
                 continue;
             }
             let never = || before.is_some_and(|it| never_given(subject, it, name));
             if known.is_some() && !own(name) && !never() {
                 continue;
             }
-            if let Some((message, help)) = odd_input(name, known.as_deref()) {
-                out.help(site.span(range), message, help);
+            if let Some(NameProblem { message, near, help }) = odd_input(name, known.as_deref()) {
+                let near = near.map(|it| site.word(range, &whole.replacen(name, it, 1)));
+                out.help(site.span(range), message, near.unwrap_or_else(|| help.into()));
             }
         }
     });

@@ -3,7 +3,7 @@
 
 use regex_syntax::hir::HirKind;
 
-use super::patterns::hir;
+use super::patterns::{PatternFix, hir};
 use crate::{Findings, Subject};
 use policyd_fact_table::pattern::compile_regex;
 use policyd_facts::glob::path_matches;
@@ -15,13 +15,13 @@ const FILE: &str = "vocabulary.yaml";
 const TOOLS: [&str; 3] = ["shell_tools", "edit_tools", "read_tools"];
 
 /// What is wrong with a name, and what to write in its place.
-type PhraseProblem = (String, String);
+pub(super) type PhraseProblem = (String, PatternFix);
 
 pub(crate) fn unreachable_list_name(subject: &Subject<'_>, out: &mut Findings) {
     let mut judge = |list: Option<&Node>, wrong: &dyn Fn(&str) -> Option<PhraseProblem>| {
         for node in list.and_then(Node::items).unwrap_or_default() {
-            if let Some((message, help)) = node.text().and_then(wrong) {
-                out.help(node.span.clone(), message, help);
+            if let Some((message, fix)) = node.text().and_then(wrong) {
+                out.help(node.span.clone(), message, fix.of(node));
             }
         }
     };
@@ -32,7 +32,7 @@ pub(crate) fn unreachable_list_name(subject: &Subject<'_>, out: &mut Findings) {
         judge(file.get(key), &|it| {
             let message = format!("`{it}` is not the name of a tool");
             it.contains(['*', '?'])
-                .then(|| (message, "write the full name of each tool".to_owned()))
+                .then(|| (message, PatternFix::advice("write the full name of each tool")))
         });
     }
     judge(file.get("main_branches"), &wrong_branch);
@@ -50,12 +50,12 @@ fn wrong_variable(name: &str) -> Option<PhraseProblem> {
     let alone = alone.strip_prefix("env:").unwrap_or(alone);
     let alone = alone.split(['=', '}', ':']).next().unwrap_or(alone).trim();
     let alone: String = alone.chars().map(|it| if part(it) { it } else { '_' }).collect();
-    let help = if !alone.starts_with(|it: char| it.is_ascii_alphabetic()) {
-        "write only the name: `SESSION_TYPE`".to_owned()
+    let fix = if !alone.starts_with(|it: char| it.is_ascii_alphabetic()) {
+        PatternFix::advice("write only the name: `SESSION_TYPE`")
     } else {
-        format!("write only the name: `{alone}`")
+        PatternFix::Write(alone)
     };
-    Some((format!("`{name}` is not the name of a variable"), help))
+    Some((format!("`{name}` is not the name of a variable"), fix))
 }
 
 /// Characters that names of branches cannot contain (`git check-ref-format`).
@@ -64,15 +64,15 @@ const IN_NO_BRANCH: [char; 8] = ['*', '?', '[', '^', ' ', '\\', '~', ':'];
 pub(super) fn wrong_branch(name: &str) -> Option<PhraseProblem> {
     if name.contains(IN_NO_BRANCH) {
         let message = format!("`{name}` is not the name of a branch");
-        return Some((message, "write the full name of each branch".to_owned()));
+        return Some((message, PatternFix::advice("write the full name of each branch")));
     }
     let prefix = ["refs/heads/", "refs/remotes/", "origin/"];
     let rest = prefix.iter().find_map(|it| name.strip_prefix(it))?;
     let message = format!("`{name}` is not the local name of a branch");
-    Some((message, format!("write `{rest}`")))
+    Some((message, PatternFix::Write(rest.to_owned())))
 }
 
-fn wrong_host(part: &str) -> Option<PhraseProblem> {
+pub(super) fn wrong_host(part: &str) -> Option<PhraseProblem> {
     let message = format!("hosts do not contain `{part}`");
     if part.contains(['/', ':', '@', '*', ' ', '\\', '^', '$', '|']) {
         let rest = part.rsplit_once("://").map_or(part, |(_, rest)| rest);
@@ -80,16 +80,16 @@ fn wrong_host(part: &str) -> Option<PhraseProblem> {
         let host = rest.rsplit('@').next().unwrap_or(rest).split(':').next().unwrap_or(rest);
         let plain =
             !host.is_empty() && host.chars().all(|c| c.is_alphanumeric() || "-.".contains(c));
-        let help = if plain {
-            format!("write `{}`", host.to_lowercase())
+        let fix = if plain {
+            PatternFix::Write(host.to_lowercase())
         } else {
-            "write the host or a part of it: `git.example.com`".to_owned()
+            PatternFix::advice("write the host or a part of it: `git.example.com`")
         };
-        return Some((message, help));
+        return Some((message, fix));
     }
     let small = part.to_lowercase();
     (small != part)
-        .then(|| (format!("{message}: hosts are in lowercase"), format!("write `{small}`")))
+        .then(|| (format!("{message}: hosts are in lowercase"), PatternFix::Write(small)))
 }
 
 /// Entries that list patterns and what excuses them, with whether case counts.

@@ -1,0 +1,248 @@
+//! Fixes of an expression that rewrite a part of it: the part, and the new text. Works on text that is not an
+//! expression yet, so it knows tokens and brackets, and no tree.
+
+use std::ops::Range;
+
+use super::hints::token_length;
+use policyd_yaml::Suggestion;
+
+/// A fix of an expression.
+pub(super) type Remedy = Suggestion<Range<usize>>;
+
+/// The tokens of a text from a byte on, without spaces between them.
+pub(super) fn tokens(text: &str, from: usize) -> impl Iterator<Item = Range<usize>> {
+    let mut at = from;
+    std::iter::from_fn(move || {
+        let rest = text.get(at..)?;
+        let start = at + (rest.len() - rest.trim_start().len());
+        let length = token_length(text.get(start..)?);
+        at = start + length;
+        (length > 0).then_some(start..at)
+    })
+}
+
+/// Whether a token ends an operand of `&&` and `||`, in the spelling of any language.
+fn is_between_conditions(token: &str) -> bool {
+    matches!(token, "&&" | "||" | "&" | "|" | "?" | ":" | ";" | ",")
+        || ["and", "or"].iter().any(|it| it.eq_ignore_ascii_case(token))
+}
+
+/// Whether `!` before an operand with this token would apply to a part of the operand only.
+fn is_infix(token: &str) -> bool {
+    matches!(token, "in" | "is" | "like") || token.chars().all(|c| "=!<>+-*/%".contains(c))
+}
+
+/// The operand that begins at a byte, and whether it needs parentheses behind `!`.
+fn operand_after(text: &str, start: usize) -> (Range<usize>, bool) {
+    let (mut depth, mut end, mut is_compound) = (0_usize, start, false);
+    for token in tokens(text, start) {
+        let sign = text.get(token.clone()).unwrap_or_default();
+        match sign {
+            "(" | "[" | "{" => depth += 1,
+            ")" | "]" | "}" if depth == 0 => break,
+            ")" | "]" | "}" => depth -= 1,
+            _ if depth == 0 && is_between_conditions(sign) => break,
+            _ => is_compound |= depth == 0 && is_infix(sign),
+        }
+        end = token.end;
+    }
+    (start..end, is_compound)
+}
+
+/// The operand that ends at a byte.
+fn operand_before(text: &str, end: usize) -> Range<usize> {
+    let before = text.get(..end).unwrap_or_default().trim_end();
+    // The beginning of the operand at each depth of brackets; none yet, if it did not begin.
+    let mut starts = vec![None];
+    for token in tokens(before, 0) {
+        let sign = before.get(token.clone()).unwrap_or_default();
+        let is_close = matches!(sign, ")" | "]" | "}");
+        if is_close && starts.len() > 1 {
+            starts.pop();
+            continue;
+        }
+        if let Some(last) = starts.last_mut() {
+            *last = if is_between_conditions(sign) { None } else { last.or(Some(token.start)) };
+        }
+        if matches!(sign, "(" | "[" | "{") {
+            starts.push(None);
+        }
+    }
+    starts.last().copied().flatten().unwrap_or(before.len())..before.len()
+}
+
+/// `not x` as `!x`: the sign, and the operand that begins behind it.
+pub(super) fn negation(text: &str, sign: &Range<usize>) -> Remedy {
+    let rest = text.get(sign.end..).unwrap_or_default();
+    let start = sign.end + (rest.len() - rest.trim_start().len());
+    let (operand, is_compound) = operand_after(text, start);
+    let part = text.get(operand.clone()).unwrap_or_default();
+    if part.is_empty() {
+        return Remedy::advice("write `!`");
+    }
+    let negated = if is_compound { format!("!({part})") } else { format!("!{part}") };
+    Remedy::write(sign.start..operand.end, negated)
+}
+
+/// `x not in […]` as `!(x in […])`, where `not` is these bytes and `in` follows.
+pub(super) fn not_in(text: &str, not: &Range<usize>) -> Remedy {
+    let (list, _) = operand_after(text, not.end);
+    let item = operand_before(text, not.start);
+    let part = |range: &Range<usize>| text.get(range.clone()).unwrap_or_default().trim();
+    if part(&item).is_empty() || part(&list).len() <= "in".len() {
+        return Remedy::advice("write `!(… in […])`");
+    }
+    let written = format!("!({} {})", part(&item), part(&list));
+    Remedy::write(item.start..list.end, written)
+}
+
+/// `a ? b : c` as `if a { b } else { c }`, where `?` is at this byte.
+pub(super) fn conditional(text: &str, at: usize) -> Remedy {
+    let advice = || Remedy::advice("write `if … { … } else { … }`");
+    let before = text.get(..at).unwrap_or_default();
+    let (one, _) = operand_after(text, at + 1);
+    let behind = text.get(one.end..).unwrap_or_default();
+    let Some(other) = behind.trim_start().strip_prefix(':') else { return advice() };
+    let signs = |part: &str| {
+        let all: Vec<Range<usize>> = tokens(part, 0).collect();
+        all.into_iter().filter_map(|it| part.get(it).map(str::to_owned)).collect::<Vec<_>>()
+    };
+    let depth = |part: &str| {
+        let count = |wanted: &str| signs(part).iter().filter(|it| wanted.contains(*it)).count();
+        count("([{") == count(")]}")
+    };
+    let is_one = !signs(other).iter().any(|it| it == "?" || it == ":");
+    let one = text.get(one).unwrap_or_default().trim();
+    let parts = [before.trim(), one, other.trim()];
+    if !is_one || parts.iter().any(|it| it.is_empty() || !depth(it)) {
+        return advice();
+    }
+    let [condition, one, other] = parts;
+    Remedy::write(0..text.len(), format!("if {condition} {{ {one} }} else {{ {other} }}"))
+}
+
+/// Texts in other quotes as texts in double quotes, from the first of them to the last one.
+pub(super) fn double_quotes(text: &str, at: usize) -> Option<Remedy> {
+    let (mut written, mut end, mut copied) = (String::new(), at, at);
+    for token in tokens(text, at) {
+        let part = text.get(token.clone())?;
+        let opens = |c: char| c == '\'' || CURLY.contains(c);
+        if part.starts_with(opens) && part.chars().count() > 1 {
+            let inside = part.trim_start_matches(opens).trim_end_matches(opens);
+            written.push_str(text.get(copied..token.start)?);
+            written.push_str(&format!("\"{}\"", inside.replace('"', "\\\"")));
+            (end, copied) = (token.end, token.end);
+        }
+    }
+    (end > at).then(|| Remedy::write(at..end, written))
+}
+
+/// Quotes of printed texts.
+pub(super) const CURLY: &str = "“”„‘’«»";
+
+/// Doubles the backslashes of the text around a byte that begin no escape: `"\b"` as `"\\b"`.
+pub(super) fn double_backslashes(text: &str, at: usize) -> Option<Remedy> {
+    let token = tokens(text, 0).find(|it| it.contains(&at))?;
+    let (mut written, mut characters) = (String::new(), text.get(token.clone())?.chars());
+    while let Some(c) = characters.next() {
+        written.push(c);
+        let Some(next) = (c == '\\').then(|| characters.next()).flatten() else { continue };
+        if !"\\\"trnxuU\n".contains(next) {
+            written.push('\\');
+        }
+        written.push(next);
+    }
+    Some(Remedy::write(token, written).because(": a backslash within a text is written twice"))
+}
+
+/// `x =~ "y"` as `x.matches("y")`, where the sign is these bytes.
+pub(super) fn regex_match(text: &str, sign: &Range<usize>) -> Remedy {
+    let before = text.get(..sign.start).unwrap_or_default().trim_end();
+    let pattern = tokens(text, sign.end).next().and_then(|it| Some((text.get(it.clone())?, it)));
+    match pattern {
+        Some((pattern, range)) if pattern.starts_with('"') && pattern.len() > 1 => {
+            Remedy::write(before.len()..range.end, format!(".matches({pattern})"))
+        }
+        Some(_) | None => Remedy::advice("write `.matches(\"…\")`"),
+    }
+}
+
+/// `${x}` as `x`, where `$` is at this byte; also `{x}` where it is all of the expression.
+pub(super) fn without_braces(text: &str, at: usize) -> Option<Remedy> {
+    let rest = text.get(at..)?;
+    let inside = rest.strip_prefix("${").or_else(|| rest.strip_prefix('{'))?;
+    let opens = rest.len() - inside.len();
+    let (operand, is_compound) = operand_after(inside, 0);
+    let closed = inside.get(operand.end..)?.trim_start().strip_prefix('}')?;
+    let (end, mut written) = (text.len() - closed.len(), inside.get(operand)?.trim());
+    while let Some(inner) = written.strip_prefix('{').and_then(|it| it.strip_suffix('}')) {
+        written = inner.trim();
+    }
+    let is_whole = at == 0 && closed.trim().is_empty();
+    let fits = !written.is_empty() && (is_whole || (opens == 2 && !is_compound));
+    fits.then(|| Remedy::write(at..end, written))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The text with the fix made.
+    fn fixed(text: &str, fix: Option<Remedy>) -> Option<String> {
+        let (range, new) = fix?.edit()?;
+        Some(format!("{}{new}{}", text.get(..range.start)?, text.get(range.end..)?))
+    }
+
+    #[test]
+    fn a_negation_keeps_its_operand() {
+        for (text, after) in [
+            ("not a.b", "!a.b"),
+            ("not a.b(\"x and y\") and c", "!a.b(\"x and y\") and c"),
+            ("not a == b || c", "!(a == b) || c"),
+            ("not (a == b) || c", "!(a == b) || c"),
+            ("not a in [\"x\", \"y\"]", "!(a in [\"x\", \"y\"])"),
+        ] {
+            assert_eq!(fixed(text, Some(negation(text, &(0..3)))).as_deref(), Some(after));
+        }
+        assert_eq!(fixed("not", Some(negation("not", &(0..3)))), None);
+    }
+
+    #[test]
+    fn not_in_negates_the_whole() {
+        let text = "a && (b.c not in [\"x\", \"y\"]) || d";
+        let at = text.find("not").unwrap();
+        let after = "a && (!(b.c in [\"x\", \"y\"])) || d";
+        assert_eq!(fixed(text, Some(not_in(text, &(at..at + 3)))).as_deref(), Some(after));
+    }
+
+    #[test]
+    fn a_conditional_of_other_languages_is_an_if() {
+        let change = |text: &str| fixed(text, Some(conditional(text, text.find('?').unwrap())));
+        let after = "if a > 3 { b.c } else { d(\":\") }";
+        assert_eq!(change("a > 3 ? b.c : d(\":\")").as_deref(), Some(after));
+        for unclear in ["a ? b : c ? d : e", "(a ? b : c) || d", "a ? b"] {
+            assert_eq!(change(unclear), None, "{unclear}");
+        }
+    }
+
+    #[test]
+    fn texts_get_double_quotes_and_backslashes() {
+        let text = "a in ['x', 'y\"z'] && b";
+        let after = "a in [\"x\", \"y\\\"z\"] && b";
+        assert_eq!(fixed(text, double_quotes(text, 6)).as_deref(), Some(after));
+        assert_eq!(fixed("a == “b”", double_quotes("a == “b”", 5)).as_deref(), Some("a == \"b\""));
+        let (text, after) = (r#"a.matches("\bx\.\\d\n")"#, r#"a.matches("\\bx\\.\\d\n")"#);
+        assert_eq!(fixed(text, double_backslashes(text, 11)).as_deref(), Some(after));
+    }
+
+    #[test]
+    fn braces_of_texts_are_left_out() {
+        let change = |text: &str| fixed(text, without_braces(text, 0));
+        assert_eq!(change("${a.b} == 0").as_deref(), Some("a.b == 0"));
+        assert_eq!(change("${a == 0}").as_deref(), Some("a == 0"));
+        assert_eq!(change("{ a.b }").as_deref(), Some("a.b"));
+        for unclear in ["${a == 0} || b", "{a} || b", "${}", "${a || b}"] {
+            assert_eq!(change(unclear), None, "{unclear}");
+        }
+    }
+}
