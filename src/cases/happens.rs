@@ -6,8 +6,8 @@ use serde_json::{Map, Value, json};
 use super::names::{NameKind, NameTable, check_name};
 use super::shape::DEEDS;
 use policyd_facts::event::{EVENT_NAMES, EventKind, PROMPT_EVENTS, TOOL_CALL_EVENTS};
+use policyd_yaml::Diagnostic;
 use policyd_yaml::node::Node;
-use policyd_yaml::{Diagnostic, suggest};
 
 /// Action of a step.
 #[derive(Debug)]
@@ -131,7 +131,7 @@ fn event(name: Option<&Node>, map: Option<&Node>, findings: &mut Vec<Diagnostic>
         let name = node.text().unwrap_or_default();
         let message = format!("unknown event `{name}`");
         let found = Diagnostic::error("unknown-name", node.span.clone(), message);
-        findings.push(found.with_help_if(suggest::did_you_mean(name, EVENT_NAMES)));
+        findings.push(found.with_meant(name, EVENT_NAMES));
     }
     if let (Some(kind), Some(map)) = (kind, map) {
         complain_of_idle(kind, map, findings);

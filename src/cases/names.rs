@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use policyd_facts::glob::word_matches;
 use policyd_policy::Policy;
 use policyd_policy::review::Meant;
+use policyd_yaml::Diagnostic;
 use policyd_yaml::node::Node;
-use policyd_yaml::{Diagnostic, suggest};
 
 /// The voice of texts that state no voice.
 const PLAIN_VOICE: &str = "plain";
@@ -179,8 +179,5 @@ pub(super) fn check_name(
     let known: Vec<&str> = known.iter().map(String::as_str).collect();
     let message = format!("unknown {} `{name}`", kind.noun);
     let finding = Diagnostic::error(kind.code, node.span.clone(), message);
-    findings.push(match suggest::did_you_mean(name, &known) {
-        Some(help) => finding.with_help(help),
-        None => finding,
-    });
+    findings.push(finding.with_meant(name, &known));
 }

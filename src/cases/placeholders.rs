@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use policyd_yaml::node::{Node, NodeKind, Scalar};
-use policyd_yaml::{Diagnostic, Span, suggest};
+use policyd_yaml::{Diagnostic, Span, Suggestion, suggest};
 
 /// Placeholder of a repetition's number (`times`), which is filled after the values of `each`.
 pub(super) const NUMBER: &str = "n";
@@ -105,9 +105,10 @@ impl<'a> PlaceholderValues<'a> {
             let message = format!("`each` has no value `{name}` here");
             let known: Vec<&str> = self.values.iter().filter_map(|(key, _)| key.text()).collect();
             let finding = Diagnostic::error("unknown-placeholder", span, message);
-            self.findings.push(match suggest::did_you_mean(name, &known) {
-                Some(help) => finding.with_help(help),
-                None => finding,
+            let inside = start.saturating_add(2)..end.saturating_sub(2);
+            self.findings.push(match suggest::nearest(name, &known) {
+                Some(near) => finding.suggest(Suggestion::word(near, node.replaced(inside, near))),
+                None => finding.with_help_if(suggest::did_you_mean(name, &known)),
             });
         }
         None

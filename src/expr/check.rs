@@ -235,7 +235,17 @@ impl<'a> Checker<'a> {
     fn expect(&mut self, expr: &Expr, wanted: Type, why: &str) -> Type {
         let found = self.infer(expr);
         if found != wanted && found != Type::Any {
-            self.at(expr, "type-mismatch", &format!("{why}; this is a {found}"), None);
+            let text = self.part(&expr.outer);
+            let fix = match (wanted, found) {
+                (Type::Bool, Type::Int) => {
+                    Some(Remedy::write(expr.outer.clone(), format!("({text} > 0)")))
+                }
+                (Type::Bool, Type::Texts) => {
+                    Some(Remedy::write(expr.outer.clone(), format!("({text}.len() > 0)")))
+                }
+                _ => None,
+            };
+            self.at(expr, "type-mismatch", &format!("{why}; this is a {found}"), fix);
         }
         wanted
     }

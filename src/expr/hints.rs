@@ -3,7 +3,8 @@
 use std::ops::Range;
 
 use super::rewrite::{
-    CURLY, Remedy, conditional, double_quotes, negation, not_in, regex_match, without_braces,
+    CURLY, Remedy, between, conditional, double_quotes, negation, not_in, one_of, regex_match,
+    without_braces,
 };
 
 /// Bytes of the token that `rest` starts with: a name, a number, a string, an operator.
@@ -68,10 +69,11 @@ pub(super) fn cure(text: &str, at: usize) -> Option<Remedy> {
     let is_text = word.starts_with('"') && word.len() > 1 && word.ends_with('"');
     let is_side = ["||", "&&"].iter().any(|it| before.ends_with(it) || after.starts_with(it));
     if is_text && is_side {
-        return Some(
-            "each side is a condition of its own: `x == \"a\" || x == \"b\"`, or `x in [\"a\", \"b\"]`"
-                .into(),
-        );
+        const SIDES: &str = "each side is a condition of its own: `x == \"a\" || x == \"b\"`, or `x in [\"a\", \"b\"]`";
+        return Some(one_of(text, &token).map_or_else(
+            || SIDES.into(),
+            |it| it.because(": each side is a condition of its own"),
+        ));
     }
     if is_not(word) && after.starts_with("in ") {
         return Some(not_in(text, &token));
@@ -124,7 +126,8 @@ fn sign_cure(text: &str, at: usize, word: &str) -> Option<Remedy> {
         _ if rest.starts_with("=~") => regex_match(text, &sign(2)),
         _ if word == "like" => Remedy::advice("write `.matches(\"…\")`"),
         _ if word == "between" => {
-            Remedy::advice("compare twice: `files.count >= 1 && files.count <= 2`")
+            const TWICE: &str = "compare twice: `files.count >= 1 && files.count <= 2`";
+            between(text, &sign(word.len())).unwrap_or_else(|| TWICE.into())
         }
         _ if rest.trim().is_empty() => Remedy::advice("something is missing at its end"),
         _ => return None,

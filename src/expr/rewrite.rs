@@ -96,6 +96,52 @@ pub(super) fn not_in(text: &str, not: &Range<usize>) -> Remedy {
     Remedy::write(item.start..list.end, written)
 }
 
+/// `x == "a" || "b"` as `x in ["a", "b"]`, where the text without a comparison is these bytes.
+pub(super) fn one_of(text: &str, side: &Range<usize>) -> Option<Remedy> {
+    let part = |range: &Range<usize>| text.get(range.clone()).unwrap_or_default();
+    let joins = text.get(..side.start)?.trim_end();
+    let (before, sign) = [("||", "=="), ("&&", "!=")]
+        .iter()
+        .find_map(|(join, sign)| Some((joins.strip_suffix(join)?, *sign)))?;
+    let join = joins.get(before.len()..)?;
+    let comparison = operand_before(text, before.len());
+    let (fact, first) = part(&comparison).rsplit_once(sign)?;
+    let is_text = |it: &str| it.starts_with('"') && it.len() > 1 && it.ends_with('"');
+    let (mut items, mut end) = (vec![first.trim(), part(side)], side.end);
+    let mut behind = tokens(text, end);
+    while let (Some(sign), Some(next)) = (behind.next(), behind.next()) {
+        if part(&sign) != join || !is_text(part(&next)) {
+            break;
+        }
+        items.push(part(&next));
+        end = next.end;
+    }
+    let follows = text.get(end..)?.trim_start();
+    let is_end = follows.is_empty() || follows.starts_with(['|', '&', ')', '}']);
+    if fact.trim().is_empty() || !items.iter().all(|it| is_text(it)) || !is_end {
+        return None;
+    }
+    let listed = format!("{} in [{}]", fact.trim(), items.join(", "));
+    let written = if sign == "==" { listed } else { format!("!({listed})") };
+    Some(Remedy::write(comparison.start..end, written))
+}
+
+/// `x between 1 and 3` as `(x >= 1 && x <= 3)`, where `between` is these bytes.
+pub(super) fn between(text: &str, sign: &Range<usize>) -> Option<Remedy> {
+    let part = |range: &Range<usize>| text.get(range.clone()).unwrap_or_default();
+    let item = operand_before(text, sign.start);
+    let mut behind = tokens(text, sign.end);
+    let (least, and, most) = (behind.next()?, behind.next()?, behind.next()?);
+    let is_number = |it: &Range<usize>| part(it).bytes().all(|c| c.is_ascii_digit());
+    let is_joined = part(&and).eq_ignore_ascii_case("and") || part(&and) == "&&";
+    if !is_joined || !is_number(&least) || !is_number(&most) || part(&item).is_empty() {
+        return None;
+    }
+    let (item_text, least, end) = (part(&item).trim(), part(&least), most.end);
+    let written = format!("({item_text} >= {least} && {item_text} <= {})", part(&most));
+    Some(Remedy::write(item.start..end, written))
+}
+
 /// `a ? b : c` as `if a { b } else { c }`, where `?` is at this byte.
 pub(super) fn conditional(text: &str, at: usize) -> Remedy {
     let advice = || Remedy::advice("write `if … { … } else { … }`");
@@ -223,6 +269,24 @@ mod tests {
         for unclear in ["a ? b : c ? d : e", "(a ? b : c) || d", "a ? b"] {
             assert_eq!(change(unclear), None, "{unclear}");
         }
+    }
+
+    #[test]
+    fn a_comparison_with_several_values_is_a_list() {
+        let change = |text: &str| {
+            let start = text.rfind(" \"b").unwrap() + 1;
+            let end = start + token_length(text.get(start..).unwrap());
+            fixed(text, one_of(text, &(start..end)))
+        };
+        let after = "c && (x.y in [\"a\", \"b\"])";
+        assert_eq!(change("c && (x.y == \"a\" || \"b\")").as_deref(), Some(after));
+        let after = "!(x in [\"a\", \"b\", \"c\"]) && d";
+        assert_eq!(change("x != \"a\" && \"b\" && \"c\" && d").as_deref(), Some(after));
+        for unclear in ["x == y || \"b\"", "x != \"a\" || \"b\"", "x == \"a\" || \"b\" == y"] {
+            assert_eq!(change(unclear), None, "{unclear}");
+        }
+        let (text, after) = ("a.b between 1 and 3 || c", "(a.b >= 1 && a.b <= 3) || c");
+        assert_eq!(fixed(text, between(text, &(4..11))).as_deref(), Some(after));
     }
 
     #[test]

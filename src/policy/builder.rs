@@ -16,7 +16,7 @@ use policyd_fact_table::template::{self, TemplatePart};
 use policyd_fact_table::types::{Evidence, Names, Type};
 use policyd_yaml::memo::Memo;
 use policyd_yaml::node::Node;
-use policyd_yaml::{Diagnostic, Span, suggest};
+use policyd_yaml::{Diagnostic, Span, Suggestion, suggest};
 
 /// Help for a guard that reads `program` without `commands`.
 const OF_PROGRAMS: &str = "name programs under `commands`: the guard looks at each of them";
@@ -130,11 +130,13 @@ impl Builder<'_> {
         if typed.result != wanted && typed.result != Type::Any {
             let message = format!("this must be a {wanted}, and is a {}", typed.result);
             let found = Diagnostic::error("type-mismatch", node.sub_span(0..text.len()), message);
-            let example = [(Type::Int, "files.count > 0"), (Type::Text, "tools.last == \"Bash\"")];
-            let example = example.iter().find(|(it, _)| *it == typed.result);
-            self.diagnostics.push(match example {
-                Some((_, text)) => found.with_help(format!("compare it, as in `{text}`")),
-                None => found,
+            self.diagnostics.push(match (wanted, typed.result) {
+                (Type::Bool, Type::Int) => {
+                    let written = format!("{} > 0", text.trim_end());
+                    found.suggest(Suggestion::write(0..text.len(), written).within(node, 0))
+                }
+                (_, Type::Text) => found.with_help("compare it, as in `tools.last == \"Bash\"`"),
+                _ => found,
             });
         }
         Some(Expression {

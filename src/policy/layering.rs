@@ -299,7 +299,7 @@ fn nothing_to_override(id: &str, name: &Node, known: &[Arc<LayerEntry>]) -> Diag
     let found = Diagnostic::error("unknown-name", name.span.clone(), message);
     let known: Vec<&str> = known.iter().map(|it| it.id.as_str()).collect();
     match suggest::nearest(id, &known) {
-        Some(near) => found.with_help(format!("did you mean `{near}`?")),
+        Some(near) => found.suggest(name.renamed(near)),
         None => found.with_help("leave `override` out to add a new entry"),
     }
 }

@@ -177,7 +177,7 @@ impl Diagnostic {
         let written = self.span.text().to_owned();
         // In quotes or without, but neither with escapes of its own nor with more than the word; and what
         // comes there means the same in any of them.
-        let plain = near.bytes().all(|it| it.is_ascii_alphanumeric() || b"_-./".contains(&it));
+        let plain = near.bytes().all(|it| it.is_ascii_alphanumeric() || b"_-./ ".contains(&it));
         if written.trim_matches(['"', '\'', '\\']) != word || word.is_empty() || !plain {
             return self;
         }

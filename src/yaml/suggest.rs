@@ -22,7 +22,25 @@ pub fn nearest<'a>(word: &str, candidates: &[&'a str]) -> Option<&'a str> {
         .iter()
         .filter_map(|it| Some((*it, osa_distance(&word, &folded(it)?))))
         .min_by_key(|(_, distance)| *distance)?;
-    (distance < far.min(length.max(1))).then_some(best)
+    (distance < far.min(length.max(1))).then_some(best).or_else(|| other_form(&word, candidates))
+}
+
+/// Letters that two forms of a word begin with, at least.
+const STEM_MIN: usize = 4;
+
+/// Returns the only candidate that is another form of a word: `warning` of `warn`, `succeeded` of `success`. Its stem
+/// is more than half of it. A word of several parts has no forms.
+fn other_form<'a>(word: &str, candidates: &[&'a str]) -> Option<&'a str> {
+    let stem =
+        |it: &str| word.bytes().zip(it.bytes()).take_while(|(one, other)| one == other).count();
+    let is_word = |it: &str| it.bytes().all(|c| c.is_ascii_lowercase());
+    let is_form = |it: &&&str| {
+        let stem = stem(it);
+        is_word(it) && stem >= STEM_MIN && stem * 2 > word.len().max(it.len())
+    };
+    let mut forms = candidates.iter().filter(is_form);
+    let only = forms.next().filter(|_| is_word(word))?;
+    forms.next().is_none().then_some(*only)
 }
 
 /// Returns help for a mistyped name: the nearest candidate, or the list of candidates.
@@ -72,6 +90,16 @@ mod tests {
         assert_eq!(nearest("Session-Types", &KEYS), Some("session_types"));
         assert_eq!(nearest("di", &KEYS), Some("id"));
         assert_eq!(nearest("lebel", &["label", "level"]), Some("label"), "the first of two");
+    }
+
+    #[test]
+    fn other_forms_of_a_word_are_found() {
+        let outcomes = ["pending", "succeeded", "failed", "denied"];
+        assert_eq!(nearest("success", &outcomes), Some("succeeded"));
+        assert_eq!(nearest("warn", &["blocker", "warning"]), Some("warning"));
+        assert_eq!(nearest("warn", &["warning", "warned"]), None, "one of two");
+        assert_eq!(nearest("tools_not", &["tools"]), None, "another name");
+        assert_eq!(nearest("done", &outcomes), None);
     }
 
     #[test]

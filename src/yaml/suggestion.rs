@@ -187,7 +187,7 @@ fn is_plain(text: &str, in_brackets: bool) -> bool {
         && !text.contains(": ")
         && !text.contains(" #")
         && !text.ends_with([':', ' '])
-        && !(in_brackets && text.contains([',', '[', ']', '{', '}']))
+        && (!in_brackets || !text.contains([',', '[', ']', '{', '}']))
         && meaning(&scalar) == Meaning::Text
 }
 

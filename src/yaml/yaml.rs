@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use granit_parser::{Event, Parser, StructureStyle};
 
+use super::suggestion::{Suggestion, single_quoted};
 use super::syntax::{ParserContext, in_quotes, syntax_error};
 use super::{Diagnostic, Node, NodeKind, Scalar, ScalarStyle, Source, Span, quoted};
 use crate::limits::{FILE_FINDINGS_MAX, POLICY_FILE_BYTES_MAX, YAML_DEPTH_MAX, YAML_NODES_MAX};
@@ -312,7 +313,11 @@ impl<'a> TreeBuilder<'a> {
         let span = self.span(range);
         let message = format!("aliases are not part of the format: {}", quoted(span.text()));
         let help = "write the value out; a text that starts with `*`, such as a glob, needs quotes";
-        self.report(Diagnostic::error("unsupported-yaml", span.clone(), message).with_help(help));
+        // No name of an alias has such characters.
+        let is_glob = span.text().trim_start_matches('*').contains(['.', '/', '*']);
+        let edit = is_glob.then(|| (span.clone(), single_quoted(span.text())));
+        let fix = Suggestion::edited(help, edit);
+        self.report(Diagnostic::error("unsupported-yaml", span.clone(), message).suggest(fix));
         self.place(Node { span, kind: NodeKind::Invalid })
     }
 

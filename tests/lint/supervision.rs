@@ -41,7 +41,7 @@ fn tiers_variants_and_models_that_contradict_each_other() {
                 "tiers:\n  - {id: warn, override: true, at: 90}\n  - {id: act, override: true, at: 85}\n",
                 "the tier at 85% follows a tier at 90%",
             ),
-            ("window: 200\n", "(write 200000 for 200 thousand)"),
+            ("window: 200\n", "(write `200000` for 200 thousand)"),
             ("window: 32000\n", ""),
             ("variants: {\"[big]\": 100000}\n", "the variant `[big]` is not larger"),
             ("models:\n  \"my*\": {window: 1000}\n", ""),

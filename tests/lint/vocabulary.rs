@@ -213,7 +213,7 @@ fn options_are_listed_one_by_one() {
                 "value_options: {own: [\"-n,--namespace\"]}\n",
                 "`-n,--namespace` is not the name of an option",
             ),
-            ("value_options: {own: [\"--namespace=\"]}\n", "(remove `=`"),
+            ("value_options: {own: [\"--namespace=\"]}\n", "(write `--namespace`"),
         ],
     );
 }

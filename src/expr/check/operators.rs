@@ -3,7 +3,7 @@
 use super::Checker;
 use crate::ast::{Expr, ExprKind, Foreign, Relation, is_call};
 use crate::builtins;
-use crate::hints::{other_spelling, spelled};
+use crate::hints::{other_member, other_spelling, spelled};
 use crate::rewrite::Remedy;
 use crate::table::Member;
 use crate::types::{Domain, TextForm, TextMatch, Type};
@@ -35,7 +35,8 @@ impl Checker<'_> {
     /// A call of a free function, or an operator, that the language does not have.
     pub(super) fn unknown_function(&mut self, name: &str, expr: &Expr) -> Type {
         let known = self.members_of(Type::Global);
-        let find = |owner| builtins::find(owner, name);
+        let method = other_member(name).unwrap_or(name);
+        let find = |owner| builtins::find(owner, method);
         let method = find(Type::Text).or_else(|| find(Type::Texts));
         let token = self.token(self.position(expr));
         let text = format!("unknown function or operator `{name}`");

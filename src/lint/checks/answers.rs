@@ -8,7 +8,7 @@ use super::terms::{Constant, constant, each_part_with, sound};
 use crate::subject::PackEntry;
 use crate::{Findings, Subject};
 use policyd_fact_table::paths::{Fact, FactStep};
-use policyd_yaml::suggest;
+use policyd_yaml::{Suggestion, suggest};
 
 /// What asks for a place in an answer.
 const AT_A_PLACE: [&str; 4] = ["text", "flag", "number", "list"];
@@ -132,13 +132,17 @@ pub(crate) fn field_not_asked(subject: &Subject<'_>, out: &mut Findings) {
             return;
         }
         let message = format!("the command of `{id}` does not request `{field}`");
-        let meant = suggest::did_you_mean(field, &fields);
+        let fix = match suggest::nearest(field, &fields) {
+            Some(near) => Suggestion::word(
+                near,
+                place
+                    .strip_prefix(field)
+                    .and_then(|rest| site.edit(range, &format!("{:?}", format!("{near}{rest}")))),
+            ),
+            None => format!("add it to the command, next to {}", fields.join(", ")).into(),
+        };
         out.add(site.span(range), message, |it| {
-            it.with_note("a missing field is empty, 0 or false").with_help(
-                meant.unwrap_or_else(|| {
-                    format!("add it to the command, next to {}", fields.join(", "))
-                }),
-            )
+            it.with_note("a missing field is empty, 0 or false").suggest(fix)
         });
     });
 }

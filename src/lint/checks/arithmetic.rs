@@ -101,8 +101,9 @@ pub(crate) fn share_and_percent(subject: &Subject<'_>, out: &mut Findings) {
             let unit = fact.unit(site.names(subject.names()));
             let found = unit.and_then(|it| of_other_unit(fact, it, value, occupancy));
             let Some((what, meant)) = found else { continue };
-            let help = format!("write `{meant}` if you intend that value");
-            out.help(site.span(&number.range), format!("`{}` {what}", fact.text()), help);
+            let fix =
+                site.write(&number.range, meant.to_string()).because(" if you intend that value");
+            out.help(site.span(&number.range), format!("`{}` {what}", fact.text()), fix);
         }
     });
 }

@@ -11,7 +11,6 @@ use crate::{Findings, Subject};
 use policyd_facts::glob::word_matches;
 use policyd_policy::builtin;
 use policyd_yaml::node::Node;
-use policyd_yaml::suggest;
 
 /// Lists whose entries have a life of their own.
 #[rustfmt::skip]
@@ -232,16 +231,15 @@ pub(crate) fn unmatched_breaker(subject: &Subject<'_>, out: &mut Findings) {
         let (kind, _) = entry.name().split_once('/').unwrap_or_default();
         if let Some(meant) = slip_of(kind, OWN_BREAKERS.into_iter()) {
             let message = format!("unknown type of breaker `{kind}/`");
-            let help = format!("write `{}`", entry.name().replacen(kind, meant, 1));
-            out.help(entry.id.span.clone(), message, help);
+            let fix = entry.id.rewritten(&entry.name().replacen(kind, meant, 1));
+            out.help(entry.id.span.clone(), message, fix);
         }
         if kind.trim_end_matches('*') == "probe"
             && !names.iter().any(|it| word_matches(entry.name(), it))
         {
             let known: Vec<&str> = names.iter().map(AsRef::as_ref).collect();
-            let help = suggest::did_you_mean(entry.name(), &known);
             let message = format!("no probe uses the breaker `{}`", entry.name());
-            out.add(entry.id.span.clone(), message, |it| it.with_help_if(help));
+            out.add(entry.id.span.clone(), message, |it| it.with_meant(entry.name(), &known));
         }
     }
 }

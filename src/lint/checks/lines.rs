@@ -78,8 +78,9 @@ fn between_programs(subject: &Subject<'_>, out: &mut Findings) {
         let Some((sign, rest)) = sign_in(&text, &is_program) else { return };
         if are_alternatives(&text, "_") {
             out.add(site.span(range), format!("`{text}` is matched literally"), |it| {
+                let written = format!("program.line.matches({text:?})");
                 it.with_note("`|` separates alternatives only in regular expressions")
-                    .with_help(format!("write `program.line.matches({text:?})`"))
+                    .suggest(site.write(&term.range, written))
             });
             return;
         }

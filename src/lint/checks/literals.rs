@@ -215,7 +215,7 @@ pub(crate) fn regex_in_literal(subject: &Subject<'_>, out: &mut Findings) {
             let found = is_path || of_regex_alone || (prose && (ends || of_regex));
             if text.len() > 1 && found {
                 let call = range.start.saturating_sub(name.len() + 1)..range.start;
-                let is_call = ends && site.part(&call).strip_suffix('(') == Some(name);
+                let is_call = (ends || either) && site.part(&call).strip_suffix('(') == Some(name);
                 let edit = is_call.then(|| site.edit(&call, "matches(")).flatten();
                 let help = "use `matches`, or write only the literal text";
                 out.add(site.span(range), format!("`{name}` matches `{text}` literally"), |it| {

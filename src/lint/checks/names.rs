@@ -136,7 +136,12 @@ pub(crate) fn signal_field(subject: &Subject<'_>, out: &mut Findings) {
         for (key, _) in given.iter().filter(|(key, _)| !known.iter().any(|it| key.says(it))) {
             let field = key.text().unwrap_or_default();
             let message = format!("the signal `{name}` has no field `{field}`");
-            out.add(key.span.clone(), message, |it| it.with_meant(field, &known));
+            let near = suggest::nearest(field, &known);
+            let is_given = near.is_some_and(|near| given.iter().any(|(key, _)| key.says(near)));
+            out.add(key.span.clone(), message, |it| match is_given {
+                true => it.with_help_if(suggest::did_you_mean(field, &known)),
+                false => it.with_meant(field, &known),
+            });
         }
         for field in needed(fields).filter(|it| !given.iter().any(|(key, _)| key.says(it))) {
             let message = format!("the signal `{name}` requires the field `{field}`");

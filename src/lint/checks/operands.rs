@@ -37,14 +37,14 @@ pub(crate) fn invalid_operand(subject: &Subject<'_>, out: &mut Findings) {
             }
             if let Some((message, fix)) = oddity(fact, text, commands, known) {
                 let has = || {
-                    let is_asked = matches!(term.kind, ExprKind::In(..)) && !text.contains('=');
+                    let is_single = matches!(term.kind, ExprKind::In(..))
+                        || term.last_name() == Some("contains");
+                    let is_asked = is_single && !text.contains('=');
                     let written = format!("program.has([{text:?}])");
                     is_asked.then(|| site.write(&term.range, written))
                 };
-                let fix = match fix {
-                    PatternFix::Advice(help) if help == ASK_HAS => has().unwrap_or(help.into()),
-                    fix => fix.at(site, range),
-                };
+                let is_option = matches!(&fix, PatternFix::Advice(help) if help == ASK_HAS);
+                let fix = has().filter(|_| is_option).unwrap_or_else(|| fix.at(site, range));
                 out.help(site.span(range), message, fix);
             } else if OPERANDS.contains(&fact)
                 && let Some(pattern) = own_word(text, commands)
@@ -96,86 +96,80 @@ fn oddity(
     commands: &[Node],
     known: &Programs,
 ) -> Option<(String, PatternFix)> {
-    let mut names = commands.iter().filter_map(|it| it.text()?.split(' ').next());
-    let without_dashes =
-        names.any(|it| WITHOUT_DASHES.contains(&it) || it.ends_with("make") || it.contains('*'));
-    let anchored = text.starts_with('^') && text.ends_with('$');
     let first = text.split([' ', '/']).find(|it| !it.is_empty()).unwrap_or_default();
-    let advice = PatternFix::advice;
-    let write = |text: &str| PatternFix::Write(text.to_owned());
-    Some(match fact {
+    match fact {
         "program.operands" | FIRST_OPERAND if text.len() > 3 && text.starts_with("--") => {
-            (format!("`{text}` is an option, not an operand"), advice(ASK_HAS))
+            let message = format!("`{text}` is an option, not an operand");
+            Some((message, PatternFix::advice(ASK_HAS)))
         }
-        "program.names" if text.starts_with('-') && text.len() > 1 && !text.contains('*') => {
-            (format!("`{text}` is an option, not an operand"), advice(ASK_HAS))
-        }
-        "program.names" if text.starts_with('(') && text.contains('|') => (
-            format!("`{text}` is a regular expression, but globs are expected"),
-            advice("write each name as a separate item, or `{a,b}`"),
-        ),
-        "program.value" | "program.values"
-            if !text.starts_with(['-', '+', '/']) && !without_dashes =>
-        {
-            let dashes = if text.len() == 1 { "-" } else { "--" };
-            let is_name = text.chars().all(|c| c.is_ascii_alphanumeric() || c == '-');
-            let other = || advice("write the option with its dashes: `--repo`");
-            (
-                format!("`{text}` is not an option: it does not start with a dash"),
-                if is_name { write(&format!("{dashes}{text}")) } else { other() },
-            )
-        }
-        "program.value" | "program.values"
-            if text.starts_with('-')
-                && (text.contains(' ') || (text.starts_with("--") && text.contains('='))) =>
-        {
-            (
-                format!("`{text}` contains a value, but the name of an option is expected"),
-                advice("write only the option: `program.value(\"--env\") == \"prod\"`"),
-            )
-        }
-        "program.names" if are_alternatives(text, "-_/.*") => {
-            let names = text.replace('|', ",");
-            (format!("`{text}` is a single name"), write(&format!("{{{names}}}")))
-        }
-        "program.names" if anchored || text.contains("/.*") => (
-            format!("`{text}` is a regular expression, but globs are expected"),
-            advice("write `*` for any characters, without anchors"),
-        ),
-        "program.names" if text.starts_with("**/") => (
-            format!("`{text}` does not match a name without a directory"),
-            advice("use `program.targets.any([…])`, which matches paths"),
-        ),
-        "program.names" if text.trim() != text => {
-            (format!("`{text}` never matches an operand"), write(text.trim()))
+        "program.names" => odd_name(text),
+        "program.value" | "program.values" => {
+            let mut names = commands.iter().filter_map(|it| it.text()?.split(' ').next());
+            let is_bare =
+                |it: &str| WITHOUT_DASHES.contains(&it) || it.ends_with("make") || it.contains('*');
+            odd_option(text, names.any(is_bare))
         }
         "program.name" | "action.programs"
             if text.contains('/') || (text.contains(' ') && known.contains_key(first)) =>
         {
-            (
-                format!("`{text}` is not the name of a program"),
-                advice("use a pattern under `commands`, or `action.runs(…)`"),
-            )
+            let help = "use a pattern under `commands`, or `action.runs(…)`";
+            Some((format!("`{text}` is not the name of a program"), PatternFix::advice(help)))
         }
         "program.wrapped_by" if text.contains(['/', ' ', '*']) => {
             let name = text.rsplit('/').next().unwrap_or(text);
             let is_name = !name.is_empty() && !name.contains([' ', '*']);
-            let other = || advice("write only the name: `sudo`");
-            (
-                format!("`{text}` is not the name of a program"),
-                if is_name { write(name) } else { other() },
-            )
+            let fix = PatternFix::write_if(is_name, name, "write only the name: `sudo`");
+            Some((format!("`{text}` is not the name of a program"), fix))
         }
         "action.sets" | "program.expands" if text.contains(['$', '=']) => {
             let name = text.split('=').next().unwrap_or(text);
             let name = name.trim_start_matches(['$', '{']).trim_end_matches('}');
             let is_name = !name.is_empty() && !name.contains(['$', '{', ' ']);
-            let other = || advice("write only the name: `LD_PRELOAD`");
-            (
-                format!("`{text}` is not the name of a variable"),
-                if is_name { write(name) } else { other() },
-            )
+            let fix = PatternFix::write_if(is_name, name, "write only the name: `LD_PRELOAD`");
+            Some((format!("`{text}` is not the name of a variable"), fix))
         }
-        _ => return None,
+        _ => None,
+    }
+}
+
+/// What is odd in a text that is searched for among the operands of a program.
+fn odd_name(text: &str) -> Option<(String, PatternFix)> {
+    let advice = PatternFix::advice;
+    let of_regex = || format!("`{text}` is a regular expression, but globs are expected");
+    Some(if text.starts_with('-') && text.len() > 1 && !text.contains('*') {
+        (format!("`{text}` is an option, not an operand"), advice(ASK_HAS))
+    } else if text.starts_with('(') && text.contains('|') {
+        (of_regex(), advice("write each name as a separate item, or `{a,b}`"))
+    } else if are_alternatives(text, "-_/.*") {
+        let names = text.replace('|', ",");
+        (format!("`{text}` is a single name"), PatternFix::Write(format!("{{{names}}}")))
+    } else if (text.starts_with('^') && text.ends_with('$')) || text.contains("/.*") {
+        (of_regex(), advice("write `*` for any characters, without anchors"))
+    } else if text.starts_with("**/") {
+        let help = "use `program.targets.any([…])`, which matches paths";
+        (format!("`{text}` does not match a name without a directory"), advice(help))
+    } else if text.trim() != text {
+        let fix = PatternFix::Write(text.trim().to_owned());
+        (format!("`{text}` never matches an operand"), fix)
+    } else {
+        return None;
+    })
+}
+
+/// What is odd in the name of an option whose value is read.
+fn odd_option(text: &str, without_dashes: bool) -> Option<(String, PatternFix)> {
+    if !text.starts_with(['-', '+', '/']) && !without_dashes {
+        let dashes = if text.len() == 1 { "-" } else { "--" };
+        let is_name = text.chars().all(|c| c.is_ascii_alphanumeric() || c == '-');
+        let help = "write the option with its dashes: `--repo`";
+        let fix = PatternFix::write_if(is_name, &format!("{dashes}{text}"), help);
+        let message = format!("`{text}` is not an option: it does not start with a dash");
+        return Some((message, fix));
+    }
+    let has_value = text.contains(' ') || (text.starts_with("--") && text.contains('='));
+    (text.starts_with('-') && has_value).then(|| {
+        let help = "write only the option: `program.value(\"--env\") == \"prod\"`";
+        let message = format!("`{text}` contains a value, but the name of an option is expected");
+        (message, PatternFix::advice(help))
     })
 }

@@ -35,14 +35,14 @@ fn listed_options<'s>(subject: &'s Subject<'_>) -> Vec<&'s Node> {
 fn no_listed_option(subject: &Subject<'_>, out: &mut Findings) {
     for node in listed_options(subject) {
         let text = node.text().unwrap_or_default();
-        let help = if text.contains([',', ' ']) {
-            "write each option as a separate item"
-        } else if text.starts_with("--") && text.ends_with('=') {
-            "remove `=`: a value after it is matched anyway"
+        let fix = if text.contains([',', ' ']) {
+            "write each option as a separate item".into()
+        } else if let Some(name) = text.strip_suffix('=').filter(|it| it.starts_with("--")) {
+            node.rewritten(name).because(": a value after `=` is matched anyway")
         } else {
             continue;
         };
-        out.help(node.span.clone(), format!("`{text}` is not the name of an option"), help);
+        out.help(node.span.clone(), format!("`{text}` is not the name of an option"), fix);
     }
 }
 
@@ -73,7 +73,8 @@ pub(crate) fn no_option(subject: &Subject<'_>, out: &mut Findings) {
         // Programs of Windows take `/s`, and some of Unix `+x`.
         if text.starts_with(['-', '+', '/']) {
             if let Some((message, note, help)) = not_one_option(text) {
-                out.add(pattern.span(), message, |it| it.with_note(note).with_help(help));
+                let fix = pattern.separated(&[' ', ',', '|']).unwrap_or_else(|| help.into());
+                out.add(pattern.span(), message, |it| it.with_note(note).suggest(fix));
             }
             continue;
         }
@@ -82,7 +83,7 @@ pub(crate) fn no_option(subject: &Subject<'_>, out: &mut Findings) {
         let message = format!("`{text}` is not an option: it does not start with a dash");
         out.add(pattern.span(), message, |it| {
             it.with_note("use `program.operands` and `program.names` for other words")
-                .with_help(format!("write `{dashes}{name}`"))
+                .suggest(pattern.write(&format!("{dashes}{name}")))
         });
     }
 }

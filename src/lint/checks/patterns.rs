@@ -40,6 +40,11 @@ impl PatternFix {
         Self::Advice(help.to_owned())
     }
 
+    /// The pattern if it is certain, else the help.
+    pub(super) fn write_if(is_certain: bool, text: &str, help: &str) -> Self {
+        if is_certain { Self::Write(text.to_owned()) } else { Self::advice(help) }
+    }
+
     /// The suggestion for a scalar.
     pub(super) fn of(self, node: &Node) -> Suggestion {
         match self {
@@ -75,6 +80,16 @@ impl Pattern<'_> {
     /// Returns the suggestion to write another pattern.
     pub(super) fn write(&self, text: &str) -> Suggestion {
         self.fix(PatternFix::Write(text.to_owned()))
+    }
+
+    /// Returns the suggestion to write the options of an item of a list as separate items. `None` if anything else is
+    /// between the separators.
+    pub(super) fn separated(&self, separators: &[char]) -> Option<Suggestion> {
+        let PatternOrigin::Argument(site, range, _) = self.place else { return None };
+        let options: Vec<&str> = self.text.split(separators).filter(|it| !it.is_empty()).collect();
+        let is_list = options.len() > 1 && options.iter().all(|it| it.starts_with('-'));
+        let quoted: Vec<String> = options.iter().map(|it| format!("{it:?}")).collect();
+        is_list.then(|| site.write(range, quoted.join(", ")))
     }
 
     /// Returns the fix of the pattern.

@@ -2,7 +2,9 @@
 
 use crate::subject::PackEntry;
 use crate::{Findings, Subject};
+use policyd_yaml::Suggestion;
 use policyd_yaml::node::Node;
+use policyd_yaml::suggestion::single_quoted;
 
 /// The words of a probe's command.
 pub(super) fn command<'s>(entry: &'s PackEntry<'_>) -> Vec<(&'s str, &'s Node)> {
@@ -99,6 +101,16 @@ const INTERPRETERS: [&str; 23] = [
     "nix-shell",
 ];
 
+/// Words as the items of a list in brackets.
+fn items<'w>(words: impl Iterator<Item = &'w str>) -> String {
+    let is_plain = |it: &str| {
+        it.starts_with(|c: char| c.is_ascii_alphabetic() || "-./".contains(c))
+            && it.chars().all(|c| c.is_ascii_alphanumeric() || "-_./=".contains(c))
+    };
+    let written = words.map(|it| if is_plain(it) { it.to_owned() } else { single_quoted(it) });
+    written.collect::<Vec<_>>().join(", ")
+}
+
 pub(crate) fn shell_words(subject: &Subject<'_>, out: &mut Findings) {
     let commands = subject.entries.iter().filter(|it| {
         matches!(it.file, "probes.yaml" | "escalation.yaml") && it.node.get("command").is_some()
@@ -110,10 +122,14 @@ pub(crate) fn shell_words(subject: &Subject<'_>, out: &mut Findings) {
             && !program.contains(['/', '\\'])
         {
             let message = format!("`{only}` is not a program");
-            let split: Vec<&str> = only.split_whitespace().collect();
+            let list = entry.node.get("command").filter(|it| it.span.text().starts_with('['));
+            let items = items(only.split_whitespace());
+            let fix = match list {
+                Some(list) => Suggestion::write(list.span.clone(), format!("[{items}]")),
+                None => format!("write `command: [{items}]`").into(),
+            };
             out.add(node.span.clone(), message, |it| {
-                it.with_note("each word of a command is a separate item")
-                    .with_help(format!("write `command: [{}]`", split.join(", ")))
+                it.with_note("each word of a command is a separate item").suggest(fix)
             });
         }
         if words.iter().any(|(it, _)| reads_its_words(base_name(it))) {
@@ -130,10 +146,14 @@ pub(crate) fn shell_words(subject: &Subject<'_>, out: &mut Findings) {
             // The value of an option may look like one.
             let is_value = before.is_some_and(|it| it.starts_with('-'));
             if at > 0 && is_glued(word) && !is_value && !searches(&words) {
-                let split: Vec<&str> = word.splitn(2, ' ').collect();
+                let items = items(word.splitn(2, ' '));
+                let list = entry.node.get("command").filter(|it| it.span.text().starts_with('['));
+                let fix = match list {
+                    Some(_) => Suggestion::write(node.span.clone(), items),
+                    None => format!("write `{items}`").into(),
+                };
                 out.add(node.span.clone(), format!("`{word}` is a single word"), |it| {
-                    it.with_note("option names do not contain spaces")
-                        .with_help(format!("write `{}`", split.join(", ")))
+                    it.with_note("option names do not contain spaces").suggest(fix)
                 });
             } else if for_a_shell(word, before) || (is_expanded(word) && !searches(&words)) {
                 out.add(

@@ -14,9 +14,9 @@ use crate::{Findings, Subject};
 use policyd_fact_table::types::{Domain, TextMatch};
 use policyd_facts::shell::is_assignment;
 use policyd_policy::review::{Meant, Programs};
-use policyd_yaml::Span;
 use policyd_yaml::memo::hash_of;
 use policyd_yaml::node::Node;
+use policyd_yaml::{Span, Suggestion};
 
 /// Programs and subcommands that exist and are similar to known ones.
 const REAL: [&str; 25] = [
@@ -191,20 +191,26 @@ const PROGRAMS_TOO: [&str; 9] =
 
 pub(crate) fn word_as_program(subject: &Subject<'_>, out: &mut Findings) {
     let meant = &subject.reviewed.meant;
-    let mut tell = |span: Span, word: &str, meant: &str| {
+    let mut tell = |span: Span, word: &str, fix: Suggestion| {
         let message = format!("`{word}` is matched as a separate program");
         out.add(span, message, |it| {
             it.with_note("each item is a program with its words, and any match is sufficient")
-                .with_help(format!("write `{meant}`"))
+                .suggest(fix)
         });
     };
     for entry in guards(subject) {
         let nodes = entry.node.get("commands").map(Node::one_or_items).unwrap_or_default();
         let texts: Vec<&str> = nodes.iter().map(|it| it.text().unwrap_or_default()).collect();
         if let Some((at, word, meant)) = word_of_the_one_before(&texts, meant)
-            && let Some(node) = nodes.get(at)
+            && let (Some(before), Some(node)) = (nodes.get(at - 1), nodes.get(at))
         {
-            tell(node.span.clone(), word, &meant);
+            let both = Span { start: before.span.start, ..node.span.clone() };
+            let is_flow = both.text().split_once(',').is_some_and(|(_, it)| !it.contains('\n'));
+            let fix = match is_flow {
+                true => Suggestion::write(both, meant),
+                false => format!("write `{meant}`").into(),
+            };
+            tell(node.span.clone(), word, fix);
         }
     }
     each_part_asking(subject, &["fed_by"], |site, term| {
@@ -213,9 +219,10 @@ pub(crate) fn word_as_program(subject: &Subject<'_>, out: &mut Findings) {
         };
         let texts: Vec<&str> = names.iter().map(|(text, _)| *text).collect();
         if let Some((at, word, meant)) = word_of_the_one_before(&texts, meant)
-            && let Some((_, range)) = names.get(at)
+            && let (Some((_, before)), Some((_, range))) = (names.get(at - 1), names.get(at))
         {
-            tell(site.span(range), word, &meant);
+            let fix = site.write_text(&(before.start..range.end), &meant);
+            tell(site.span(range), word, fix);
         }
     });
 }

@@ -124,7 +124,9 @@ fn windows(file: &Node, out: &mut Findings) {
     for node in all {
         let Some(tokens) = node.int().filter(|it| *it < WINDOW_MIN) else { continue };
         let message = format!("no model has a window of {tokens} tokens");
-        out.help(node.span.clone(), message, format!("write {tokens}000 for {tokens} thousand"));
+        let fix =
+            node.unquoted(&format!("{tokens}000")).because(&format!(" for {tokens} thousand"));
+        out.help(node.span.clone(), message, fix);
     }
 }
 

@@ -221,10 +221,15 @@ pub(crate) fn partial_list_match(subject: &Subject<'_>, out: &mut Findings) {
         for (text, range) in texts.into_iter().filter(|(it, _)| !may_be(it)) {
             let message = format!("no item of `{list}` equals `{text}`");
             out.add(site.span(range), message, |it| {
+                let written = format!("{list}.join(\"; \").contains({text:?})");
+                let is_single =
+                    matches!(term.kind, ExprKind::In(..)) || term.last_name() == Some("contains");
+                let fix = match is_single {
+                    true => site.write(&term.range, written).because(" to search within the items"),
+                    false => format!("search within the items: `{written}`").into(),
+                };
                 it.with_note(format!("each item has the form `{form}` and is compared as a whole"))
-                    .with_help(format!(
-                        "search within the items: `{list}.join(\"; \").contains({text:?})`"
-                    ))
+                    .suggest(fix)
             });
         }
     });
