@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::rewrite::{
     CURLY, Remedy, between, conditional, double_quotes, negation, not_in, one_of, regex_match,
-    without_braces,
+    tokens, without_braces,
 };
 
 /// Bytes of the token that `rest` starts with: a name, a number, a string, an operator.
@@ -83,6 +83,10 @@ pub(super) fn cure(text: &str, at: usize) -> Option<Remedy> {
     }
     if text.get(last.clone()).is_some_and(is_not) {
         return Some(if word == "in" { not_in(text, &last) } else { negation(text, &last) });
+    }
+    if word == "is" && tokens(after, 0).next().and_then(|it| after.get(it)).is_some_and(is_not) {
+        let end = text.len() - after.len() + "not".len();
+        return Some(Remedy::write(at..end, "!="));
     }
     let known = other_spelling(word).filter(|_| !rest.starts_with("=~") && !rest.starts_with("=<"));
     known.map(|it| spelled(token, it)).or_else(|| sign_cure(text, at, word))
@@ -221,6 +225,7 @@ mod tests {
             ("files.paths.any(|| true)", 16, Some("ask the list")),
             ("(files.count => 1)", 13, Some("write `>=`")),
             ("(count => 1)", 7, Some("write `>=`")),
+            ("a is not b", 2, Some("write `!=`")),
             ("if(count => 1) { true }", 9, Some("write `>=`")),
             ("session.branch == “main”", 18, Some("write `\"main\"`")),
             ("~todos.seen", 0, Some("write `!todos.seen`")),

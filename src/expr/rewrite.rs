@@ -100,9 +100,9 @@ pub(super) fn not_in(text: &str, not: &Range<usize>) -> Remedy {
 pub(super) fn one_of(text: &str, side: &Range<usize>) -> Option<Remedy> {
     let part = |range: &Range<usize>| text.get(range.clone()).unwrap_or_default();
     let joins = text.get(..side.start)?.trim_end();
-    let (before, sign) = [("||", "=="), ("&&", "!=")]
+    let (before, sign, word) = [("||", "==", "or"), ("&&", "!=", "and")]
         .iter()
-        .find_map(|(join, sign)| Some((joins.strip_suffix(join)?, *sign)))?;
+        .find_map(|(join, sign, word)| Some((joins.strip_suffix(join)?, *sign, *word)))?;
     let join = joins.get(before.len()..)?;
     let comparison = operand_before(text, before.len());
     let (fact, first) = part(&comparison).rsplit_once(sign)?;
@@ -110,14 +110,15 @@ pub(super) fn one_of(text: &str, side: &Range<usize>) -> Option<Remedy> {
     let (mut items, mut end) = (vec![first.trim(), part(side)], side.end);
     let mut behind = tokens(text, end);
     while let (Some(sign), Some(next)) = (behind.next(), behind.next()) {
-        if part(&sign) != join || !is_text(part(&next)) {
+        let is_join = part(&sign) == join || part(&sign).eq_ignore_ascii_case(word);
+        if !is_join || !is_text(part(&next)) {
             break;
         }
         items.push(part(&next));
         end = next.end;
     }
-    let follows = text.get(end..)?.trim_start();
-    let is_end = follows.is_empty() || follows.starts_with(['|', '&', ')', '}']);
+    let follows = tokens(text, end).next().map_or("", |it| part(&it));
+    let is_end = matches!(follows, "" | ")" | "}") || is_between_conditions(follows);
     if fact.trim().is_empty() || !items.iter().all(|it| is_text(it)) || !is_end {
         return None;
     }

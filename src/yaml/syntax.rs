@@ -242,6 +242,12 @@ fn quoted_value(source: &Arc<Source>, at: usize) -> Option<Edit> {
     // Two quotes may be those of YAML around a text with a quote in it.
     let is_quoted = ['"', '\''].iter().any(|it| value.starts_with(*it) && value.ends_with(*it));
     let is_map = value.starts_with('{') || (value.starts_with('[') && value.ends_with(']'));
+    let indent = |line: &str| line.len() - line.trim_start_matches(' ').len();
+    let mut below = text.get(start..)?.lines().skip(1).filter(|it| !it.trim().is_empty());
+    let goes_on = below.next().is_some_and(|it| indent(it) > line.len() - key.len());
+    if goes_on {
+        return None;
+    }
     if value.is_empty()
         || value.contains(" #")
         || is_quoted
@@ -280,7 +286,7 @@ fn without_tabs(at: &Span) -> Option<Edit> {
 }
 
 /// Whether YAML can read a file after an edit, at least up to the end of the edit.
-fn reads_past((span, written): &Edit) -> bool {
+pub(super) fn reads_past((span, written): &Edit) -> bool {
     let text = span.source.text.as_str();
     let (Some(before), Some(after)) = (text.get(..span.start), text.get(span.end..)) else {
         return false;

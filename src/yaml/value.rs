@@ -58,23 +58,30 @@ pub(super) fn wrong_type(node: &Node, kind: &Kind) -> Diagnostic {
 
 /// The list that a single text means.
 fn as_list(node: &Node) -> Suggestion {
-    let words = words_of_command(&node.span);
+    let is_command = is_command(&node.span);
+    let words = words_of_command(&node.span).filter(|_| is_command);
     let words = words.map(|list| Suggestion::write(node.span.clone(), list));
+    if words.is_none() && is_command && node.span.text().contains(' ') {
+        return "write a list with one item for each word".into();
+    }
     let one = || Some(node.in_brackets()?.because(": a list, also of one"));
     words.or_else(one).unwrap_or_else(|| "write a list, also of one".into())
 }
 
 /// The list that `command: make lint` means: one item for each word.
 fn words_of_command(value: &Span) -> Option<String> {
-    let before = value.source.text.get(..value.start)?;
     let words: Vec<&str> = value.text().split_whitespace().collect();
     let is_plain = |word: &&str| {
         word.starts_with(|c: char| c.is_ascii_alphabetic() || "-./".contains(c))
             && word.chars().all(|c| c.is_ascii_alphanumeric() || "-_./=".contains(c))
     };
-    let is_command = before.trim_end().ends_with("command:");
-    (is_command && words.len() > 1 && words.iter().all(is_plain))
-        .then(|| format!("[{}]", words.join(", ")))
+    (words.len() > 1 && words.iter().all(is_plain)).then(|| format!("[{}]", words.join(", ")))
+}
+
+/// Whether a value belongs to the key `command`.
+fn is_command(value: &Span) -> bool {
+    let before = value.source.text.get(..value.start).unwrap_or_default();
+    before.trim_end().ends_with("command:")
 }
 
 fn found(node: &Node) -> String {
@@ -191,10 +198,17 @@ fn check_duration(node: &Node) -> Option<Diagnostic> {
         DurationError::Malformed | DurationError::TooLong => String::new(),
     };
     let finding = error("bad-time", node, message);
-    Some(match meant_duration(text) {
+    let is_bare = problem == DurationError::NoUnit;
+    Some(match meant_duration(text).filter(|_| !is_bare || is_of_seconds(text)) {
         Some(meant) => finding.suggest(node.rewritten(&meant).because(&other_unit)),
         None => finding.with_help(help),
     })
+}
+
+/// Whether a number without a unit is probably one of seconds: large round ones are often of milliseconds.
+fn is_of_seconds(text: &str) -> bool {
+    let of_seconds = |it: u64| it < 1_000 || (it.is_multiple_of(60) && !it.is_multiple_of(1_000));
+    text.trim().parse().is_ok_and(of_seconds)
 }
 
 fn check_date(node: &Node) -> Option<Diagnostic> {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use granit_parser::{Event, Parser, StructureStyle};
 
 use super::suggestion::{Suggestion, single_quoted};
-use super::syntax::{ParserContext, in_quotes, syntax_error};
+use super::syntax::{ParserContext, in_quotes, reads_past, syntax_error};
 use super::{Diagnostic, Node, NodeKind, Scalar, ScalarStyle, Source, Span, quoted};
 use crate::limits::{FILE_FINDINGS_MAX, POLICY_FILE_BYTES_MAX, YAML_DEPTH_MAX, YAML_NODES_MAX};
 
@@ -314,9 +314,11 @@ impl<'a> TreeBuilder<'a> {
         let message = format!("aliases are not part of the format: {}", quoted(span.text()));
         let help = "write the value out; a text that starts with `*`, such as a glob, needs quotes";
         // No name of an alias has such characters.
-        let is_glob = span.text().trim_start_matches('*').contains(['.', '/', '*']);
-        let edit = is_glob.then(|| (span.clone(), single_quoted(span.text())));
-        let fix = Suggestion::edited(help, edit);
+        let name = span.text().trim_end_matches(':');
+        let is_glob = name.trim_start_matches('*').contains(['.', '/', '*']);
+        let glob = Span { end: span.start + name.len(), ..span.clone() };
+        let edit = (glob, single_quoted(name));
+        let fix = Suggestion::edited(help, Some(edit).filter(|it| is_glob && reads_past(it)));
         self.report(Diagnostic::error("unsupported-yaml", span.clone(), message).suggest(fix));
         self.place(Node { span, kind: NodeKind::Invalid })
     }

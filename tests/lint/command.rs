@@ -98,6 +98,11 @@ fn a_mistake_behind_a_mended_one_takes_no_fix_back() {
         text(&world, file),
         both("files.count == 1 && event.tool == \"Bash\"", "files.count == 2")
     );
+    // An error of syntax hides two others.
+    world.put(file, rule("a", "filez.count = 1 and todoz.open == 2"));
+    let (_, _, told) = lint(&world, &["packs", "--fix=all"]);
+    assert_eq!(told, "policyd: fixes applied: 4\n");
+    assert_eq!(text(&world, file), rule("a", "files.count == 1 && todos.open == 2"));
     // What has no fix is still there, and counts.
     world.put(file, rule("a", "nonsense.count == 1"));
     let (code, shown, told) = lint(&world, &["packs", "--diff"]);

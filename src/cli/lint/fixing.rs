@@ -13,7 +13,7 @@ use policyd_lint::fix::{Change, changes};
 use policyd_record::mask::mask;
 use policyd_report::lint::LintReview;
 use policyd_world::World;
-use policyd_yaml::{Fix, Level};
+use policyd_yaml::{Diagnostic, Fix, Level};
 
 /// Rounds of fixing: a fix may uncover another one.
 const ROUNDS_MAX: usize = 8;
@@ -103,19 +103,25 @@ fn nothing_to_show(review: &LintReview, all: bool) -> String {
 }
 
 /// Returns the files with more errors than before, and their new errors. A fixed error can reveal another one, so only
-/// the number of errors counts.
-fn made_worse<'r>(before: &LintReview, after: &'r LintReview) -> BTreeMap<&'r str, Vec<&'r str>> {
-    let errors = |review: &'_ LintReview| {
-        let errors = review.findings.iter().filter(|it| it.level == Level::Error);
-        errors.map(|it| (it.span.source.name.clone(), it.message.clone())).collect::<Vec<_>>()
+/// the number of errors counts. An error of syntax hides any number of others: without it, a file is better.
+fn made_worse<'r>(
+    before: &'r LintReview,
+    after: &'r LintReview,
+) -> BTreeMap<&'r str, Vec<&'r str>> {
+    let errors = |review: &'r LintReview| {
+        review.findings.iter().filter(|it| it.level == Level::Error).collect::<Vec<_>>()
     };
     let (old, new) = (errors(before), errors(after));
-    let count = |all: &[(String, String)], file: &str| all.iter().filter(|it| it.0 == file).count();
+    let rank = |all: &[&Diagnostic], file: &str| {
+        let own: Vec<_> = all.iter().filter(|it| it.span.source.name == file).collect();
+        let of_rule = |name: &str| own.iter().filter(|it| it.code == name).count();
+        (of_rule("yaml-syntax"), of_rule("expression-syntax"), own.len())
+    };
     let mut worse: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-    for finding in after.findings.iter().filter(|it| it.level == Level::Error) {
+    for finding in &new {
         let (file, message) = (finding.span.source.name.as_str(), finding.message.as_str());
-        let is_old = old.iter().any(|(of, it)| of == file && it == message);
-        if !is_old && count(&new, file) > count(&old, file) {
+        let is_same = |it: &&Diagnostic| it.span.source.name == file && it.message == message;
+        if !old.iter().any(is_same) && rank(&new, file) > rank(&old, file) {
             worse.entry(file).or_default().push(message);
         }
     }

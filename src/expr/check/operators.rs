@@ -4,7 +4,7 @@ use super::Checker;
 use crate::ast::{Expr, ExprKind, Foreign, Relation, is_call};
 use crate::builtins;
 use crate::hints::{other_member, other_spelling, spelled};
-use crate::rewrite::Remedy;
+use crate::rewrite::{Remedy, negation};
 use crate::table::Member;
 use crate::types::{Domain, TextForm, TextMatch, Type};
 use policyd_yaml::suggest;
@@ -42,6 +42,7 @@ impl Checker<'_> {
         let text = format!("unknown function or operator `{name}`");
         let start = token.start;
         let fix = match (other_spelling(name), method) {
+            (Some("!"), _) => Some(negation(self.text, &token)),
             (Some(spelling), _) => Some(spelled(token, spelling)),
             (None, Some(method)) => Some(self.as_method(expr, method)),
             (None, None) => suggest::nearest(name, &known)

@@ -167,13 +167,26 @@ impl Checker<'_> {
             let (wanted, found) = (params.len(), arguments.len());
             let ending = if wanted == 1 { "" } else { "s" };
             let text = format!("`{}` takes {wanted} argument{ending}, not {found}", row.name);
-            let help = format!("for example `{}`", row.example);
-            self.report("wrong-arguments", start, text, Some(help.into()));
+            let fix = self.as_one_list(params, arguments);
+            let fix = fix.unwrap_or_else(|| format!("for example `{}`", row.example).into());
+            self.report("wrong-arguments", start, text, Some(fix));
+            arguments.iter().for_each(|it| {
+                self.infer(it);
+            });
+            return self.used(row, format!("{path}.{}", row.name));
         }
         for (parameter, argument) in params.iter().zip(arguments) {
             self.call_argument(row, *parameter, argument);
         }
         self.used(row, format!("{path}.{}", row.name))
+    }
+
+    /// Several texts as the list that a call takes.
+    fn as_one_list(&self, params: &[(Type, Domain)], arguments: &[Expr]) -> Option<Remedy> {
+        let [(Type::Texts, _)] = params else { return None };
+        let are_texts = arguments.iter().all(|it| matches!(it.kind, ExprKind::Text(_)));
+        let range = arguments.first()?.range.start..arguments.last()?.range.end;
+        are_texts.then(|| Remedy::write(range.clone(), format!("[{}]", self.part(&range))))
     }
 
     /// One argument of a call, by the parameter that it is for.

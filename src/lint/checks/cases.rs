@@ -56,6 +56,7 @@ pub(crate) fn broken_case(subject: &Subject<'_>, out: &mut Findings) {
             out.add(found.span, found.message, |it| Diagnostic {
                 related: found.related,
                 help: found.help,
+                fix: found.fix,
                 ..it
             });
         }

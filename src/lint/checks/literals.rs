@@ -57,7 +57,8 @@ fn command_words(regex: &str) -> Option<String> {
     let spaced = bare.replace("\\s+", " ").replace("\\s*", " ").replace(".*", " ");
     let words: Vec<&str> = spaced.split_whitespace().collect();
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./".contains(c);
-    let all = !words.is_empty() && words.iter().all(|it| it.chars().all(is_plain));
+    let is_word = |it: &&str| it.chars().all(is_plain) && !it.ends_with('/');
+    let all = !words.is_empty() && words.iter().all(is_word);
     all.then(|| words.join(" "))
 }
 

@@ -122,9 +122,8 @@ fn oddity(
             Some((format!("`{text}` is not the name of a program"), fix))
         }
         "action.sets" | "program.expands" if text.contains(['$', '=']) => {
-            let name = text.split('=').next().unwrap_or(text);
-            let name = name.trim_start_matches(['$', '{']).trim_end_matches('}');
-            let is_name = !name.is_empty() && !name.contains(['$', '{', ' ']);
+            let name = text.trim_start_matches(['$', '{']).trim_end_matches(['}', '=']);
+            let is_name = !name.is_empty() && !name.contains(['$', '{', ' ', '=']);
             let fix = PatternFix::write_if(is_name, name, "write only the name: `LD_PRELOAD`");
             Some((format!("`{text}` is not the name of a variable"), fix))
         }

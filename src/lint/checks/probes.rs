@@ -124,7 +124,8 @@ pub(crate) fn shell_words(subject: &Subject<'_>, out: &mut Findings) {
             let message = format!("`{only}` is not a program");
             let list = entry.node.get("command").filter(|it| it.span.text().starts_with('['));
             let items = items(only.split_whitespace());
-            let fix = match list {
+            let is_plain = !only.contains(['|', '&', ';', '<', '>', '$', '`']);
+            let fix = match list.filter(|_| is_plain) {
                 Some(list) => Suggestion::write(list.span.clone(), format!("[{items}]")),
                 None => format!("write `command: [{items}]`").into(),
             };
