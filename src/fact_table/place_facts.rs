@@ -170,6 +170,18 @@ pub(super) const ROWS: &[FactRow] = &[
     .from(FactSource::UncommittedPaths),
     field(
         Subject::Places,
+        "modified",
+        Type::Bool,
+        Structure,
+        [
+            "Whether one of them is a file of git with changes that are not committed, or has such a file below it. A new file that was not added does not count.",
+            "action.changed.modified",
+        ],
+        |it, _| on_states(it, "has changes that are not committed", |it| it.modified),
+    )
+    .from(FactSource::UncommittedPaths),
+    field(
+        Subject::Places,
         "before",
         Subject::FileTexts.as_type(),
         Structure,

@@ -142,6 +142,8 @@ pub struct PathState {
     pub tracked: Option<bool>,
     /// Whether it, or a file below it, has changes that are not committed.
     pub uncommitted: Option<bool>,
+    /// Whether it, or a file below it, is tracked and has changes that are not committed.
+    pub modified: Option<bool>,
 }
 
 /// Snapshot of the context window's usage, and of the amounts spent.

@@ -167,7 +167,8 @@ impl DiskReader<'_> {
                 checkouts.entry(top.clone()).or_default().push((path, below.to_owned()));
             } else if let Some(state) = states.get_mut(path) {
                 // git has nothing outside of a checkout.
-                (state.tracked, state.uncommitted) = (Some(false), Some(false));
+                state.tracked = Some(false);
+                (state.uncommitted, state.modified) = (Some(false), Some(false));
             }
         }
         let end = world.elapsed().saturating_add(TIME_MAX);
@@ -182,14 +183,15 @@ impl DiskReader<'_> {
             for (at, (path, _)) in paths.iter().enumerate() {
                 let Some(state) = states.get_mut(*path) else { continue };
                 state.tracked = tracked.as_ref().and_then(|it| it.as_ref()?.get(at).copied());
-                state.uncommitted =
-                    uncommitted.as_ref().and_then(|it| it.as_ref()?.get(at).copied().flatten());
+                let change = uncommitted.as_ref().and_then(|it| it.as_ref()?.get(at).copied());
+                let change = change.unwrap_or_default();
+                (state.uncommitted, state.modified) = (change.uncommitted, change.modified);
             }
         }
     }
 
-    /// Returns which paths of a checkout have changes that are not committed. `None` for an unknown one, or if git does not answer.
-    fn uncommitted(&self, top: &Path, paths: &[&str], end: Duration) -> Option<Vec<Option<bool>>> {
+    /// Returns the changes of paths of a checkout. `None` if git does not answer.
+    fn uncommitted(&self, top: &Path, paths: &[&str], end: Duration) -> Option<Vec<GitChanges>> {
         let (world, root) = (self.context.world, &self.context.project.root);
         let git = Git::new(world, top, root, TIME_MAX, ANSWER_BYTES_MAX).until(end);
         let literal: Vec<String> = paths.iter().map(|it| format!(":(top,literal){it}")).collect();
@@ -199,29 +201,43 @@ impl DiskReader<'_> {
             words.into_iter().chain(literal.iter().map(String::as_str)).collect();
         let answer = git.ask(&words)?;
         let listed = changed_paths(&answer.stdout);
-        let is_listed = |path: &str| {
-            listed
-                .iter()
-                .any(|it| it == path || it.strip_prefix(path).is_some_and(|it| it.starts_with('/')))
+        let is_at = |listed: &str, path: &str| {
+            listed == path || listed.strip_prefix(path).is_some_and(|it| it.starts_with('/'))
         };
-        let state = |path: &&str| match is_listed(path) {
-            false if answer.truncated => None,
-            found => Some(found),
+        let known = |found: bool| (found || !answer.truncated).then_some(found);
+        let change = |path: &&str| GitChanges {
+            uncommitted: known(listed.iter().any(|it| is_at(&it.path, path))),
+            modified: known(listed.iter().any(|it| !it.is_new && is_at(&it.path, path))),
         };
-        Some(paths.iter().map(state).collect())
+        Some(paths.iter().map(change).collect())
     }
 }
 
+/// What git knows of the changes of a path. `None` is unknown.
+#[derive(Clone, Copy, Default)]
+struct GitChanges {
+    uncommitted: Option<bool>,
+    modified: Option<bool>,
+}
+
+/// A path with changes that are not committed.
+struct ListedPath {
+    path: String,
+    /// Whether git does not track it.
+    is_new: bool,
+}
+
 /// Returns the paths in the output of `git status --porcelain -z`. Of a renamed file, both names are listed.
-fn changed_paths(output: &[u8]) -> Vec<String> {
+fn changed_paths(output: &[u8]) -> Vec<ListedPath> {
     let text = String::from_utf8_lossy(output);
     let mut parts = text.split('\0').filter(|it| !it.is_empty());
     let mut paths = Vec::new();
     while let Some(part) = parts.next() {
         let Some((state, path)) = part.split_at_checked(3) else { continue };
-        paths.push(path.to_owned());
+        let is_new = state.starts_with("??");
+        paths.push(ListedPath { path: path.to_owned(), is_new });
         if state.contains(['R', 'C']) {
-            paths.extend(parts.next().map(str::to_owned));
+            paths.extend(parts.next().map(|it| ListedPath { path: it.to_owned(), is_new }));
         }
     }
     paths
@@ -359,7 +375,10 @@ mod tests {
     #[test]
     fn git_lists_changed_paths_between_null_bytes() {
         let output = b" M a b.rs\0R  new\0old\0?? c/d\0";
-        assert_eq!(changed_paths(output), ["a b.rs", "new", "old", "c/d"]);
+        let listed = changed_paths(output);
+        let listed: Vec<(&str, bool)> =
+            listed.iter().map(|it| (it.path.as_str(), it.is_new)).collect();
+        assert_eq!(listed, [("a b.rs", false), ("new", false), ("old", false), ("c/d", true)]);
         assert!(changed_paths(b"").is_empty());
     }
 }

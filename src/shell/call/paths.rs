@@ -467,10 +467,11 @@ impl CallEnvironment {
         [self.project.as_str(), self.led_to(&self.project)].contains(&path)
     }
 
-    /// Returns whether a glob is below a directory for temporary files.
+    /// Returns whether a glob is below a directory for temporary files, and does not name the project.
     fn is_glob_of_temporary(&self, glob: &str) -> bool {
         let mut folders = self.temporary.iter().map(String::as_str);
         folders.any(|it| within(glob, it) || within(glob, self.led_to(it)))
+            && !self.roots().any(|it| within(glob, it))
     }
 
     /// Returns whether a path is in the project, and the project lies in a directory for temporary files.

@@ -53,30 +53,48 @@ impl Scanner<'_> {
         }
     }
 
-    /// Returns the name of a program. A program that the line copied or linked before has the name of the original.
+    /// Returns the name of a program. What the line copied or linked from a listed program has that name, unless its own name
+    /// is listed, too: the copy can fail.
     fn real_name(&self, called: &ShellText, scope: &ShellState) -> String {
-        let original = || {
-            let called = called.all().filter(|it| it.contains('/'))?;
-            let link = self.resolve_path(&ShellText::known(called), scope).absolute;
-            let link = link.filter(|_| !scope.links.is_empty());
-            let written = self.known_content(&ShellText::known(called), scope);
-            written.and_then(|it| self.copied_file(&it)).or(link)
-        };
-        let path = original().or_else(|| called.all().map(str::to_owned));
-        path.map(|it| program_name(&it)).unwrap_or_default()
+        let own = called.all().map(program_name).unwrap_or_default();
+        let is_known = own.is_empty() || self.names_program(&own);
+        let original = || self.originals(called, scope).into_iter().next();
+        if is_known { own } else { original().unwrap_or(own) }
     }
 
-    /// Returns the file of which a file that the line wrote is a copy.
-    fn copied_file(&self, written: &StandardInput) -> Option<String> {
-        let [at] = written.from.as_slice() else { return None };
-        let program = self.call.programs.get(*at).filter(|_| written.text.is_none())?;
-        let operands = || program.operands(self.context.lens.value_options());
-        let file = match program.name.as_str() {
-            "cp" | "mv" | "install" | "ln" | "cat" => operands().first()?.all()?,
-            "dd" => program.args.iter().find_map(|it| it.all()?.strip_prefix("if="))?,
-            _ => return None,
-        };
-        Some(file.to_owned())
+    /// Returns the names of the listed programs of which a path can be a copy or a link that the line made.
+    fn originals(&self, called: &ShellText, scope: &ShellState) -> Vec<String> {
+        let Some(path) = called.all().filter(|it| it.contains('/')) else { return Vec::new() };
+        let file = ShellText::known(path);
+        let link = self.resolve_path(&file, scope).absolute.filter(|_| !scope.links.is_empty());
+        let written = self.known_content(&file, scope);
+        let copied = written.iter().flat_map(|it| self.copied_files(it));
+        let mut names: Vec<String> = Vec::new();
+        for path in copied.filter_map(|it| it.all().map(str::to_owned)).chain(link) {
+            let name = program_name(&path);
+            if self.names_program(&path) && !names.contains(&name) {
+                names.push(name);
+            }
+        }
+        names
+    }
+
+    /// Returns the files of which a file that the line wrote is a copy.
+    fn copied_files(&self, written: &StandardInput) -> Vec<ShellText> {
+        let from = written.from.iter().filter(|_| written.text.is_none());
+        let programs = from.filter_map(|at| self.call.programs.get(*at));
+        let files = programs.flat_map(|program| match program.name.as_str() {
+            "cp" | "mv" | "install" | "ln" | "cat" => {
+                let operands = program.operands(self.context.lens.value_options());
+                operands.into_iter().cloned().collect()
+            }
+            "dd" => {
+                let read = program.args.iter().filter_map(|it| it.all()?.strip_prefix("if="));
+                read.map(ShellText::known).collect()
+            }
+            _ => Vec::new(),
+        });
+        files.collect()
     }
 
     /// Starts a program, or a builtin of the shell, that wraps no other program.
@@ -136,8 +154,12 @@ impl Scanner<'_> {
                 let mut inner = ShellState { parameters, ..scope.of_a_process() };
                 return self.run_text(Vec::new(), text, &mut inner, input);
             }
-            if self.copied_file(&written).is_none() {
+            if self.originals(&program.called, scope).is_empty() {
                 program.runs_unknown = true;
+                let source = self.copied_files(&written).into_iter().next();
+                source.iter().for_each(|it| {
+                    self.run_file(it, ScriptKind::Named, &program.args, scope);
+                });
                 program.fed_by.extend(written.from);
             }
         } else if program.called.text.contains('/') || is_code_file(&program.name) {
@@ -169,6 +191,12 @@ impl Scanner<'_> {
         });
         let files = self.listed_files(&program);
         let elsewhere = (!scope.folder.others.is_empty()).then(|| program.clone());
+        let originals = self.originals(&program.called, scope);
+        let others: Vec<Invocation> = originals
+            .into_iter()
+            .filter(|it| *it != program.name)
+            .map(|name| Invocation { name, ..program.clone() })
+            .collect();
         let text = text.filter(|_| elsewhere.is_none() || program.name != "pwd");
         if text.as_ref().is_some_and(String::is_empty) {
             program.fed_by.extend(emptied_by(&program.writes, &program.appends));
@@ -178,6 +206,11 @@ impl Scanner<'_> {
         self.record_effects(at, &output, scope);
         if let Some(program) = elsewhere {
             self.add_elsewhere(&program, &output, scope);
+        }
+        for other in others {
+            if let Some(at) = self.add_program(other) {
+                self.record_effects(at, &output, scope);
+            }
         }
         self.record_link(at, scope);
         self.record_content(&redirects, &output, scope);

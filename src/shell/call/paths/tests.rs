@@ -55,6 +55,10 @@ fn a_file_of_a_project_among_temporary_files_is_not_temporary() {
         assert_eq!(fit(&["/tmp/**"], path, around), is_temporary, "{path}");
         assert_eq!(fit(&["**", "!/tmp/**"], path, around), !is_temporary, "{path}");
     }
+    assert!(
+        fit(&["/tmp/w/src/**"], "/tmp/w/src/a.rs", &in_temporary),
+        "the rule names the project"
+    );
 }
 
 #[test]
