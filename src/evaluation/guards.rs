@@ -136,9 +136,9 @@ impl GuardVerdict {
         }
     }
 
-    /// Returns whether another guard cannot tell the same for the same reason.
+    /// Returns whether another guard cannot tell the same for the same reason, with the same advice.
     fn is_unknown_as(&self, other: &Self) -> bool {
-        self.unknown.is_some() && self.unknown == other.unknown && self.question == other.question
+        self.unknown.is_some() && other.unknown.is_some() && self.text() == other.text()
     }
 }
 

@@ -171,13 +171,10 @@ impl GuardEvaluator<'_> {
         // Above a limit all guards answer together, see `judge`.
         let mut programs = self.guard.commands.iter().map(|it| it.program());
         if let Some(why) = seen.call.unread.first().filter(|_| !seen.call.beyond)
-            && let Some(program) = programs.find(|it| named(self.words, it))
+            && programs.any(|it| named(self.words, it))
         {
             let why = format!("the command line was not understood: {why}");
-            let message = match program {
-                "*" => "Write each command separately.".to_owned(),
-                program => format!("It names `{program}`: write that as a separate command."),
-            };
+            let message = "Write it in a simpler form, or each command separately.".to_owned();
             let doubt = Doubt { question: String::new(), why };
             return self.doubts(&self.guard.body, message, doubt, "");
         }
