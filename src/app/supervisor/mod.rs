@@ -16,6 +16,7 @@ mod shared;
 mod triggers;
 mod turn;
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::Duration;
@@ -134,6 +135,8 @@ pub fn run(
         decided: "",
         observer,
         alerting: alerting::AlertTimer::new(channels),
+        received: BTreeSet::new(),
+        is_saved: true,
         began: world.elapsed(),
         announced: RunAnnouncement::default(),
         listener: Listener::default(),
@@ -281,6 +284,10 @@ struct Supervisor<'a> {
     decided: &'static str,
     observer: &'a mut dyn RunObserver,
     alerting: alerting::AlertTimer,
+    /// Ids of the requests whose answers the run contains.
+    received: BTreeSet<String>,
+    /// Whether the run was saved the last time.
+    is_saved: bool,
     /// When the run began, since the start of the process.
     began: Duration,
     /// What other hosts know of the run.
@@ -418,7 +425,9 @@ impl<'a> Supervisor<'a> {
 
     /// Remembers the run. One that cannot be remembered goes on, and that is said.
     fn save(&mut self) {
-        if let Err(error) = self.store.save(&self.run) {
+        let saved = self.store.save(&self.run);
+        self.is_saved = saved.is_ok();
+        if let Err(error) = saved {
             self.problem(&format!("could not save the run: {error}"));
         }
         if let Some(why) = self.store.degraded() {

@@ -104,6 +104,11 @@ impl Supervisor<'_> {
             Vec::new()
         });
         for it in answers.into_iter().filter(|it| it.at >= begun) {
+            if self.received.contains(&it.id) {
+                // Its removal failed.
+                look.answered.push(it.id);
+                continue;
+            }
             let text = answer_text(&it);
             if it.end == End::Rejected && it.is_blocking && it.at >= resumed {
                 look.refused.get_or_insert_with(|| text.clone());
@@ -113,9 +118,11 @@ impl Supervisor<'_> {
         }
     }
 
-    /// Removes answers that the saved run contains, so that hooks of the agent's client do not give them to it again.
+    /// Removes answers that the saved run contains, so that hooks of the agent's client do not give them to it again. What cannot
+    /// be removed now is removed later, and is not given to the agent again.
     pub(super) fn remove_answers(&mut self, ids: &[String]) {
-        if ids.is_empty() {
+        self.received.extend(ids.iter().cloned());
+        if ids.is_empty() || !self.is_saved {
             return;
         }
         let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
