@@ -133,18 +133,25 @@ impl<'a> RunStore<'a> {
             // The next run tries again to remove the rest.
             world.remove_folder(&self.folder(id)).ok();
         }
-        let mut left = bytes_max;
+        let bytes = |path: &Path| world.stat(path).map_or(0, |it| it.length);
+        let (mut logs, mut left) = (Vec::new(), bytes_max);
         for id in kept.iter().rev() {
             let folder = self.folder(id);
             let names = world.list(&folder).unwrap_or_default();
-            for path in names.iter().map(|it| folder.join(it)) {
-                let bytes = world.stat(&path).map_or(0, |it| it.length);
-                match left.checked_sub(bytes) {
-                    Some(less) => left = less,
-                    None if path.extension().is_some_and(|it| it == LOG) => {
-                        drop(world.remove(&path))
-                    }
-                    None => left = 0,
+            let paths = names.iter().map(|it| folder.join(it));
+            let (mut of_run, others): (Vec<PathBuf>, Vec<PathBuf>) =
+                paths.partition(|it| it.extension().is_some_and(|it| it == LOG));
+            others.iter().for_each(|it| left = left.saturating_sub(bytes(it)));
+            // The numbers of turns have no leading zeros.
+            of_run.sort_by_key(|it| std::cmp::Reverse((it.as_os_str().len(), it.clone())));
+            logs.extend(of_run);
+        }
+        for log in logs {
+            match left.checked_sub(bytes(&log)) {
+                Some(less) => left = less,
+                None => {
+                    left = 0;
+                    world.remove(&log).ok();
                 }
             }
         }
@@ -166,17 +173,22 @@ mod tests {
         let store = RunStore::new(&world, Path::new("/w/.policyd"), Durability::default());
         for id in ["20260101-000001", "20260101-000002", "20260101-000003"] {
             store.save(&Run { id: id.to_owned(), ..Run::default() }).unwrap();
-            world.put(store.folder(id).join("iteration-1.log"), "x".repeat(100_000));
+            for turn in [1, 2, 10] {
+                let name = format!("iteration-{turn}.log");
+                world.put(store.folder(id).join(name), "x".repeat(100_000));
+            }
         }
         let logs = |store: &RunStore<'_>| {
-            let has_log =
-                |id: &String| world.stat(&store.folder(id).join("iteration-1.log")).is_ok();
-            store.ids().iter().map(has_log).collect::<Vec<_>>()
+            let count = |id: &String| world.list(&store.folder(id)).unwrap().len() - 1;
+            store.ids().iter().map(count).collect::<Vec<_>>()
         };
-        store.prune(3, 1_000_000);
-        assert_eq!(logs(&store), [true, true, true]);
-        store.prune(3, 150_000);
-        assert_eq!(logs(&store), [false, false, true]);
+        store.prune(3, 2_000_000);
+        assert_eq!(logs(&store), [3, 3, 3]);
+        store.prune(3, 450_000);
+        assert_eq!(logs(&store), [0, 1, 3]);
+        store.prune(3, 250_000);
+        assert_eq!(logs(&store), [0, 0, 2]);
+        assert!(world.stat(&store.folder("20260101-000003").join("iteration-1.log")).is_err());
         store.prune(2, 150_000);
         assert_eq!(store.ids(), ["20260101-000002", "20260101-000003"]);
     }
