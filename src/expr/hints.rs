@@ -30,7 +30,13 @@ pub(super) fn token_length(rest: &str) -> usize {
         }
         return rest.len();
     }
-    let closes: &[char] = if first == '\'' { &['\''] } else { &['”', '“', '’', '»'] };
+    let closes: &[char] = match first {
+        '‘' | '’' => &['’'],
+        '«' => &['»'],
+        '»' => &['«'],
+        '“' | '”' | '„' => &['”', '“'],
+        _ => &['\''],
+    };
     if first == '\'' || CURLY.contains(first) {
         let inner = rest.char_indices().skip(1).take_while(|(_, c)| *c != '\n');
         let end = inner.filter(|(_, c)| closes.contains(c)).map(|(at, c)| at + c.len_utf8()).next();
@@ -75,18 +81,26 @@ pub(super) fn cure(text: &str, at: usize) -> Option<Remedy> {
             |it| it.because(": each side is a condition of its own"),
         ));
     }
-    if is_not(word) && after.starts_with("in ") {
+    let mut next = tokens(after, 0).map(|it| after.get(it).unwrap_or_default());
+    let (next, third) = (next.next().unwrap_or_default(), next.next().unwrap_or_default());
+    if is_not(word) && next.eq_ignore_ascii_case("in") {
         return Some(not_in(text, &token));
     }
     if is_not(word) {
         return Some(negation(text, &token));
     }
     if text.get(last.clone()).is_some_and(is_not) {
-        return Some(if word == "in" { not_in(text, &last) } else { negation(text, &last) });
+        let is_in = word.eq_ignore_ascii_case("in");
+        return Some(if is_in { not_in(text, &last) } else { negation(text, &last) });
     }
-    if word == "is" && tokens(after, 0).next().and_then(|it| after.get(it)).is_some_and(is_not) {
-        let end = text.len() - after.len() + "not".len();
-        return Some(Remedy::write(at..end, "!="));
+    if word == "is" {
+        let end = text.len() - after.len() + next.len();
+        match next {
+            "in" => return Some(Remedy::write(at..end, "in")),
+            _ if is_not(next) && third == "in" => return Some(not_in(text, &(at..end))),
+            _ if is_not(next) => return Some(Remedy::write(at..end, "!=")),
+            _ => {}
+        }
     }
     let known = other_spelling(word).filter(|_| !rest.starts_with("=~") && !rest.starts_with("=<"));
     known.map(|it| spelled(token, it)).or_else(|| sign_cure(text, at, word))
@@ -226,6 +240,9 @@ mod tests {
             ("(files.count => 1)", 13, Some("write `>=`")),
             ("(count => 1)", 7, Some("write `>=`")),
             ("a is not b", 2, Some("write `!=`")),
+            ("session.branch is not in [\"a\"]", 15, Some("write `!(session.branch in [\"a\"])`")),
+            ("a is in [\"a\"]", 2, Some("write `in`")),
+            ("a not in[\"a\"]", 2, Some("write `!(a in[\"a\"])`")),
             ("if(count => 1) { true }", 9, Some("write `>=`")),
             ("session.branch == “main”", 18, Some("write `\"main\"`")),
             ("~todos.seen", 0, Some("write `!todos.seen`")),

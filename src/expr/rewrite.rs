@@ -27,6 +27,17 @@ fn is_between_conditions(token: &str) -> bool {
         || ["and", "or"].iter().any(|it| it.eq_ignore_ascii_case(token))
 }
 
+/// Whether no operand goes on over a token: it joins conditions, or it is a word of a statement.
+fn is_boundary(token: &str) -> bool {
+    // `&&!` is one token.
+    is_between_conditions(token.trim_end_matches('!')) || begins_statement(token)
+}
+
+/// Whether a token is a word of a statement, which is before an operand.
+fn begins_statement(token: &str) -> bool {
+    matches!(token, "if" | "else" | "return" | "let")
+}
+
 /// Whether `!` before an operand with this token would apply to a part of the operand only.
 fn is_infix(token: &str) -> bool {
     matches!(token, "in" | "is" | "like") || token.chars().all(|c| "=!<>+-*/%".contains(c))
@@ -38,10 +49,12 @@ fn operand_after(text: &str, start: usize) -> (Range<usize>, bool) {
     for token in tokens(text, start) {
         let sign = text.get(token.clone()).unwrap_or_default();
         match sign {
+            // The block behind a condition.
+            "{" if depth == 0 && end > start => break,
             "(" | "[" | "{" => depth += 1,
             ")" | "]" | "}" if depth == 0 => break,
             ")" | "]" | "}" => depth -= 1,
-            _ if depth == 0 && is_between_conditions(sign) => break,
+            _ if depth == 0 && is_boundary(sign) => break,
             _ => is_compound |= depth == 0 && is_infix(sign),
         }
         end = token.end;
@@ -49,7 +62,7 @@ fn operand_after(text: &str, start: usize) -> (Range<usize>, bool) {
     (start..end, is_compound)
 }
 
-/// The operand that ends at a byte.
+/// The operand that ends at a byte, without a `!` before it.
 fn operand_before(text: &str, end: usize) -> Range<usize> {
     let before = text.get(..end).unwrap_or_default().trim_end();
     // The beginning of the operand at each depth of brackets; none yet, if it did not begin.
@@ -62,7 +75,9 @@ fn operand_before(text: &str, end: usize) -> Range<usize> {
             continue;
         }
         if let Some(last) = starts.last_mut() {
-            *last = if is_between_conditions(sign) { None } else { last.or(Some(token.start)) };
+            let is_negation = last.is_none() && sign.trim_start_matches('!').is_empty();
+            let begins_anew = is_boundary(sign) || sign == "=" || is_negation;
+            *last = if begins_anew { None } else { last.or(Some(token.start)) };
         }
         if matches!(sign, "(" | "[" | "{") {
             starts.push(None);
@@ -84,12 +99,41 @@ pub(super) fn negation(text: &str, sign: &Range<usize>) -> Remedy {
     Remedy::write(sign.start..operand.end, negated)
 }
 
+/// The joins of conditions in the same brackets as a part, on both sides of it.
+fn joins_beside<'t>(text: &'t str, part: &Range<usize>) -> Vec<&'t str> {
+    let sign = |token: &Range<usize>| text.get(token.clone()).unwrap_or_default();
+    let is_end = |it: &str| matches!(it, "," | ";" | ":" | "?" | "if" | "else" | "return" | "=");
+    let mut groups = vec![Vec::new()];
+    for before in tokens(text, 0).take_while(|it| it.start < part.start) {
+        match sign(&before) {
+            "(" | "[" | "{" => groups.push(Vec::new()),
+            ")" | "]" | "}" => drop(groups.pop()),
+            it if is_end(it) => groups.last_mut().into_iter().for_each(Vec::clear),
+            it if is_boundary(it) => groups.last_mut().into_iter().for_each(|all| all.push(it)),
+            _ => {}
+        }
+    }
+    let (mut found, mut depth) = (groups.pop().unwrap_or_default(), 0_usize);
+    for it in tokens(text, part.end).map(|it| sign(&it)) {
+        match it {
+            "(" | "[" | "{" => depth += 1,
+            ")" | "]" | "}" if depth == 0 => break,
+            ")" | "]" | "}" => depth -= 1,
+            _ if depth == 0 && is_end(it) => break,
+            _ if depth == 0 && is_boundary(it) => found.push(it),
+            _ => {}
+        }
+    }
+    found
+}
+
 /// `x not in […]` as `!(x in […])`, where `not` is these bytes and `in` follows.
 pub(super) fn not_in(text: &str, not: &Range<usize>) -> Remedy {
     let (list, _) = operand_after(text, not.end);
     let item = operand_before(text, not.start);
     let part = |range: &Range<usize>| text.get(range.clone()).unwrap_or_default().trim();
-    if part(&item).is_empty() || part(&list).len() <= "in".len() {
+    let is_in = tokens(text, not.end).next().is_some_and(|it| part(&it) == "in");
+    if part(&item).is_empty() || !is_in || part(&list).len() <= "in".len() {
         return Remedy::advice("write `!(… in […])`");
     }
     let written = format!("!({} {})", part(&item), part(&list));
@@ -119,7 +163,15 @@ pub(super) fn one_of(text: &str, side: &Range<usize>) -> Option<Remedy> {
     }
     let follows = tokens(text, end).next().map_or("", |it| part(&it));
     let is_end = matches!(follows, "" | ")" | "}") || is_between_conditions(follows);
-    if fact.trim().is_empty() || !items.iter().all(|it| is_text(it)) || !is_end {
+    let is_compared = tokens(fact, 0).all(|it| !fact.get(it).is_some_and(is_infix));
+    let is_negated = part(&(0..comparison.start)).trim_end().ends_with('!');
+    if fact.trim().is_empty() || !is_compared || is_negated {
+        return None;
+    }
+    // Beside another operator, the author alone knows what belongs together.
+    let is_same = |it: &str| it == join || it.eq_ignore_ascii_case(word);
+    let is_alone = joins_beside(text, &(comparison.start..end)).into_iter().all(is_same);
+    if !items.iter().all(|it| is_text(it)) || !is_end || !is_alone {
         return None;
     }
     let listed = format!("{} in [{}]", fact.trim(), items.join(", "));
@@ -161,6 +213,8 @@ pub(super) fn conditional(text: &str, at: usize) -> Remedy {
     let is_one = !signs(other).iter().any(|it| it == "?" || it == ":");
     let one = text.get(one).unwrap_or_default().trim();
     let parts = [before.trim(), one, other.trim()];
+    let is_statement = |it: &String| begins_statement(it) || matches!(it.as_str(), "{" | ";" | "=");
+    let is_one = is_one && !parts.iter().any(|it| signs(it).iter().any(is_statement));
     if !is_one || parts.iter().any(|it| it.is_empty() || !depth(it)) {
         return advice();
     }
@@ -168,14 +222,51 @@ pub(super) fn conditional(text: &str, at: usize) -> Remedy {
     Remedy::write(0..text.len(), format!("if {condition} {{ {one} }} else {{ {other} }}"))
 }
 
-/// Texts in other quotes as texts in double quotes, from the first of them to the last one.
+/// The text constant that a member at a byte is asked of.
+fn text_before(text: &str, member: usize) -> Option<Range<usize>> {
+    let before = text.get(..member)?.trim_end().strip_suffix('.')?.trim_end();
+    let last = tokens(before, 0).last()?;
+    before.get(last.clone())?.starts_with(['"', '`']).then_some(last)
+}
+
+/// Whether a call has a text constant as its argument and another value as its owner: `x.test("y")`.
+pub(super) fn asks_for_text(text: &str, call: &Range<usize>) -> bool {
+    let argument = text.get(call.clone()).and_then(|it| it.split_once('('));
+    argument.is_some_and(|(_, it)| it.trim_start().starts_with(['"', '`', '\'']))
+        && text_before(text, call.start).is_none()
+}
+
+/// `"x".test(y)` as `y.matches("x")`, where the call is these bytes: a regular expression is the owner in other
+/// languages, and the argument here. `None` unless a text constant is asked, and for a fact.
+pub(super) fn tested(text: &str, call: &Range<usize>) -> Option<Remedy> {
+    let owner = text_before(text, call.start)?;
+    let inside = text.get(call.clone())?.strip_prefix("test")?.trim_start();
+    let argument = inside.strip_prefix('(')?.strip_suffix(')')?.trim();
+    let is_name = |it: &str| {
+        it.starts_with(|c: char| c.is_ascii_alphabetic())
+            && it.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+    };
+    let is_fact = argument.contains('.') && argument.split('.').all(is_name);
+    let written = format!("{argument}.matches({})", text.get(owner.clone())?);
+    is_fact.then(|| Remedy::write(owner.start..call.end, written))
+}
+
+/// Texts in other quotes as texts in double quotes, from the first of them to the last one. `None` if one of them has
+/// no end, or an escaped quote.
 pub(super) fn double_quotes(text: &str, at: usize) -> Option<Remedy> {
     let (mut written, mut end, mut copied) = (String::new(), at, at);
     for token in tokens(text, at) {
         let part = text.get(token.clone())?;
         let opens = |c: char| c == '\'' || CURLY.contains(c);
-        if part.starts_with(opens) && part.chars().count() > 1 {
-            let inside = part.trim_start_matches(opens).trim_end_matches(opens);
+        if part.starts_with(opens) {
+            let mut inside = part.chars();
+            inside.next().zip(inside.next_back())?;
+            let inside = inside.as_str();
+            let quotes = |c: char| c == '"' || opens(c);
+            if inside.ends_with('\\') || inside.split('\\').skip(1).any(|it| it.starts_with(quotes))
+            {
+                return None;
+            }
             written.push_str(text.get(copied..token.start)?);
             written.push_str(&format!("\"{}\"", inside.replace('"', "\\\"")));
             (end, copied) = (token.end, token.end);
@@ -255,6 +346,30 @@ mod tests {
     }
 
     #[test]
+    fn an_operand_ends_at_a_block() {
+        let change = |text: &str| {
+            let at = text.find("not").unwrap();
+            fixed(text, Some(negation(text, &(at..at + 3))))
+        };
+        let after = "if !(a == \"x\") { b } else { c }";
+        assert_eq!(change("if not a == \"x\" { b } else { c }").as_deref(), Some(after));
+        assert_eq!(change("not a == b &&!c").as_deref(), Some("!(a == b) &&!c"));
+        assert_eq!(change("not a = b").as_deref(), Some("!(a = b)"));
+        assert_eq!(change("not if a { b } else { c }"), None);
+        let change = |text: &str| {
+            let at = text.find("not").unwrap();
+            fixed(text, Some(not_in(text, &(at..at + 3))))
+        };
+        let after = "if !(a.b in [\"x\"]) { c } else { d }";
+        assert_eq!(change("if a.b not in [\"x\"] { c } else { d }").as_deref(), Some(after));
+        let after = "if a { b } else if !(c in [\"x\"]) { d }";
+        assert_eq!(change("if a { b } else if c not in [\"x\"] { d }").as_deref(), Some(after));
+        assert_eq!(change("return a not in b").as_deref(), Some("return !(a in b)"));
+        assert_eq!(change("!a not in b").as_deref(), Some("!!(a in b)"));
+        assert_eq!(change("a not IN b"), None);
+    }
+
+    #[test]
     fn not_in_negates_the_whole() {
         let text = "a && (b.c not in [\"x\", \"y\"]) || d";
         let at = text.find("not").unwrap();
@@ -283,7 +398,16 @@ mod tests {
         assert_eq!(change("c && (x.y == \"a\" || \"b\")").as_deref(), Some(after));
         let after = "!(x in [\"a\", \"b\", \"c\"]) && d";
         assert_eq!(change("x != \"a\" && \"b\" && \"c\" && d").as_deref(), Some(after));
-        for unclear in ["x == y || \"b\"", "x != \"a\" || \"b\"", "x == \"a\" || \"b\" == y"] {
+        for unclear in [
+            "x == y || \"b\"",
+            "x != \"a\" || \"b\"",
+            "x == \"a\" || \"b\" == y",
+            "x == \"a\" || \"b\" && c",
+            "x == \"a\" || \"b\" || d && c",
+            "c && x == \"a\" || \"b\"",
+            "!x == \"a\" || \"b\"",
+            "x in y == \"a\" || \"b\"",
+        ] {
             assert_eq!(change(unclear), None, "{unclear}");
         }
         let (text, after) = ("a.b between 1 and 3 || c", "(a.b >= 1 && a.b <= 3) || c");
@@ -296,6 +420,10 @@ mod tests {
         let after = "a in [\"x\", \"y\\\"z\"] && b";
         assert_eq!(fixed(text, double_quotes(text, 6)).as_deref(), Some(after));
         assert_eq!(fixed("a == “b”", double_quotes("a == “b”", 5)).as_deref(), Some("a == \"b\""));
+        assert_eq!(fixed("“it’s”", double_quotes("“it’s”", 0)).as_deref(), Some("\"it’s\""));
+        for unclear in [r"'a\'b'", r#"'a\"b'"#, r"'a\\'", "'a' + b's", "‘it’s’"] {
+            assert_eq!(double_quotes(unclear, 0), None, "{unclear}");
+        }
         let (text, after) = (r#"a.matches("\bx\.\\d\n")"#, r#"a.matches("\\bx\\.\\d\n")"#);
         assert_eq!(fixed(text, double_backslashes(text, 11)).as_deref(), Some(after));
     }

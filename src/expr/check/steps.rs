@@ -6,7 +6,7 @@ use super::Checker;
 use crate::ast::{Expr, ExprKind, MemberAccess, Path, Step};
 use crate::hints::other_member;
 use crate::pattern::check_regex;
-use crate::rewrite::Remedy;
+use crate::rewrite::{Remedy, asks_for_text, tested};
 use crate::table::{Member, NamedItems};
 use crate::types::{Domain, Evidence, NameClass, Type};
 
@@ -267,7 +267,12 @@ impl Checker<'_> {
                 Some([]) => (range.clone(), format!("{}()", member.name)),
                 Some(_) | None => (self.token(start), member.name.to_owned()),
             };
-            let fix = Remedy::word(member.name, Some(written));
+            let fix = if member.name == "matches" && !asks_for_text(self.text, range) {
+                tested(self.text, range)
+                    .unwrap_or_else(|| Remedy::advice(format!("write `{}`", member.example)))
+            } else {
+                Remedy::word(member.name, Some(written))
+            };
             self.report("unknown-fact", start, message, Some(fix));
             return Type::Any;
         }
