@@ -1,6 +1,8 @@
 //! Checks of patterns where a text is looked for as it stands: regular expressions among command patterns and phrases,
 //! globs that are compared.
 
+use std::ops::Range;
+
 use super::patterns::leaves;
 use super::programs::command_patterns;
 use super::terms::{asked, asked_with, compared, constant, each_part_asking};
@@ -185,6 +187,34 @@ fn is_given_patterns(subject: &Subject<'_>, site: &Site<'_>) -> bool {
         .any(|it| it.text().is_some_and(|it| GIVEN_PATTERNS.iter().any(|given| it.contains(given))))
 }
 
+/// The call of `matches` for a call with a regular expression, and the bytes of that, both without the closing
+/// parenthesis. It finds the expression at the same end of a text. `None` if the expression is a glob, or if its anchor
+/// is of one alternative.
+fn anchored(
+    site: &Site<'_>,
+    name: &str,
+    text: &str,
+    range: &Range<usize>,
+) -> Option<(Range<usize>, String)> {
+    let call = range.start.checked_sub(name.len() + 1)?..range.start;
+    site.part(&call).strip_suffix('(').filter(|it| *it == name)?;
+    let source = site.part(range).strip_prefix('"')?.strip_suffix('"')?;
+    let is_anchored = match name {
+        "starts_with" => text.starts_with('^'),
+        "ends_with" => text.ends_with('$') && !text.ends_with("\\$"),
+        _ => return Some((call.start..range.end, format!("matches(\"{source}\""))),
+    };
+    if text.ends_with('*') || text.ends_with("\\$") || (is_anchored && text.contains('|')) {
+        return None;
+    }
+    let written = match name {
+        _ if is_anchored => source.to_owned(),
+        "starts_with" => format!("^({source})"),
+        _ => format!("({source})$"),
+    };
+    Some((call.start..range.end, format!("matches(\"{written}\"")))
+}
+
 /// Functions that take a text as it stands.
 const LITERAL: [&str; 3] = ["contains", "starts_with", "ends_with"];
 
@@ -215,9 +245,9 @@ pub(crate) fn regex_in_literal(subject: &Subject<'_>, out: &mut Findings) {
             let of_regex_alone = only_in_regexes(owner, text) && !is_given_patterns(subject, site);
             let found = is_path || of_regex_alone || (prose && (ends || of_regex));
             if text.len() > 1 && found {
-                let call = range.start.saturating_sub(name.len() + 1)..range.start;
-                let is_call = (ends || either) && site.part(&call).strip_suffix('(') == Some(name);
-                let edit = is_call.then(|| site.edit(&call, "matches(")).flatten();
+                let edit = anchored(site, name, text, range)
+                    .filter(|_| ends || either)
+                    .and_then(|(call, written)| site.edit(&call, &written));
                 let help = "use `matches`, or write only the literal text";
                 out.add(site.span(range), format!("`{name}` matches `{text}` literally"), |it| {
                     it.with_note("it is not a pattern here").suggest(Suggestion::edited(help, edit))
