@@ -124,6 +124,17 @@ fn is_directory(name: &str) -> bool {
     DIRECTORIES.contains(&name) || name == "lib"
 }
 
+/// Whether the backslashes of a glob stand between directories: `src\main`, and not `src/\[id\]`.
+fn separates(glob: &str) -> bool {
+    let is_name = |it: &str| match it.chars().next() {
+        None => true,
+        // `a/b\.md` escapes the dot, as a regular expression does.
+        Some('.') => !glob.contains('/'),
+        Some(c) => c.is_alphanumeric() || c == '_',
+    };
+    !glob.contains("\\\\") && glob.split('\\').skip(1).all(is_name)
+}
+
 /// Why no path is like a glob, and what to write. A glob that is `anchored` may begin with `./`, the project directory.
 fn never(glob: &str, anchored: bool) -> Option<(&'static str, PatternFix)> {
     let text = glob.strip_prefix('!').unwrap_or(glob);
@@ -132,7 +143,13 @@ fn never(glob: &str, anchored: bool) -> Option<(&'static str, PatternFix)> {
     let write = |text: &str| PatternFix::Write(format!("{sign}{text}"));
     let alternatives = |separator: char| {
         let all: Vec<&str> = text.split(separator).map(str::trim).collect();
-        write(&format!("{{{}}}", all.join(",")))
+        // What is before the first glob is not for all of them, and a root or `!` has no meaning within braces.
+        let is_whole = |it: &&str| it.is_empty() || it.starts_with(['!', '/', '~', '{']);
+        let is_flat = sign.is_empty()
+            && !text.contains(['{', '}'])
+            && !all.iter().any(|it| is_whole(it) || it.starts_with("./"));
+        let written = format!("{{{}}}", all.join(","));
+        PatternFix::write_if(is_flat, &written, "write a list of globs, or `{a,b}`")
     };
     let advice = PatternFix::advice;
     Some(if text.is_empty() {
@@ -153,7 +170,9 @@ fn never(glob: &str, anchored: bool) -> Option<(&'static str, PatternFix)> {
     } else if text.split('/').any(|it| it == "..") {
         ("paths do not contain `..`", advice("write the directory itself"))
     } else if text.contains('\\') {
-        ("paths use `/` on every system", write(&text.replace('\\', "/")))
+        let other = || advice("write `/` between directories; a glob has no escapes");
+        let written = separates(text).then(|| write(&text.replace('\\', "/")));
+        ("paths use `/` on every system", written.unwrap_or_else(other))
     } else if text.len() > 1 && text.ends_with('/') {
         ("paths do not end with `/`", write(&format!("{text}**")))
     } else if text.contains("//") {
