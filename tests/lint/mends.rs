@@ -24,7 +24,7 @@ fn styles(condition: &str) -> Vec<String> {
 }
 
 /// Conditions with a finding that has a fix, and what the fix makes of them.
-const MENDED: [(&str, &str, &str); 34] = [
+const MENDED: [(&str, &str, &str); 47] = [
     ("PD202", "files.cuont > 1", "files.count > 1"),
     ("PD202", "todo.open > 1", "todos.open > 1"),
     ("PD106", "commands.kind(\"tset\").passed", "commands.kind(\"test\").passed"),
@@ -71,6 +71,47 @@ const MENDED: [(&str, &str, &str); 34] = [
     ),
     ("PD315", "session.branch != \"a|b\"", "!(session.branch in [\"a\", \"b\"])"),
     ("PD319", "session.branch.matches(\"^a|b$\")", "session.branch.matches(\"^(a|b)$\")"),
+    (
+        "PD201",
+        "if session.branch not in [\"a\"] { todos.seen } else { files.count > 1 }",
+        "if !(session.branch in [\"a\"]) { todos.seen } else { files.count > 1 }",
+    ),
+    (
+        "PD201",
+        "if not session.branch == \"a\" { todos.seen } else { files.count > 1 }",
+        "if !(session.branch == \"a\") { todos.seen } else { files.count > 1 }",
+    ),
+    ("PD201", "session.branch is not in [\"a\"]", "!(session.branch in [\"a\"])"),
+    ("PD201", "session.branch == “it’s”", "session.branch == \"it’s\""),
+    (
+        "PD202",
+        "todos.seen && \"^a\".test(session.branch)",
+        "todos.seen && session.branch.matches(\"^a\")",
+    ),
+    ("PD202", "session.branch.test(\"^a\")", "session.branch.matches(\"^a\")"),
+    (
+        "PD315",
+        "session.branch.starts_with(\"feat|fix\")",
+        "session.branch.matches(\"^(feat|fix)\")",
+    ),
+    ("PD315", "session.branch.starts_with(\"^feat\")", "session.branch.matches(\"^feat\")"),
+    (
+        "PD315",
+        "session.branch.ends_with(\"next|main\")",
+        "session.branch.matches(\"(next|main)$\")",
+    ),
+    ("PD315", "session.branch.ends_with(\"next$\")", "session.branch.matches(\"next$\")"),
+    ("PD315", "session.branch.contains(\"feat|fix\")", "session.branch.matches(\"feat|fix\")"),
+    (
+        "PD307",
+        "files.matching(\"src/**, lib/**\").count > 1",
+        "files.matching(\"{src/**,lib/**}\").count > 1",
+    ),
+    (
+        "PD307",
+        "files.matching(\"src\\\\main.rs\").count > 1",
+        "files.matching(\"src/main.rs\").count > 1",
+    ),
 ];
 
 #[test]
@@ -94,6 +135,66 @@ fn a_fix_makes_of_a_condition_what_it_says_in_every_style() {
         }
         // Block scalars of several lines keep theirs.
         assert!(mended >= 4, "{code} is mended in {mended} styles");
+    }
+}
+
+/// Conditions with a finding that only the author can cure: an edit could mean something else.
+const UNCLEAR: [(&str, &str); 18] = [
+    ("PD201", "session.branch == \"a\" || \"b\" && todos.seen"),
+    ("PD201", "todos.seen && session.branch == \"a\" || \"b\""),
+    ("PD201", r"session.branch == 'a\'b'"),
+    ("PD202", "todos.seen && \"^a\".test(session.branch.lower())"),
+    ("PD202", "todos.seen && \"^a\".search(session.branch)"),
+    ("PD315", "session.branch.starts_with(\"feat/*\")"),
+    ("PD315", "session.branch.starts_with(\"^feat|fix\")"),
+    ("PD315", "session.branch.ends_with(\"feat|fix$\")"),
+    ("PD307", "files.matching(\"!src/**, !lib/**\").count > 1"),
+    ("PD307", "files.matching(\"!src/**, lib/**\").count > 1"),
+    ("PD307", "files.matching(\"./src/**, lib/**\").count > 1"),
+    ("PD307", "files.matching(\"src/**, /lib/**\").count > 1"),
+    ("PD202", "todos.seen && session.branch.test(session.branch)"),
+    ("PD307", "files.matching(\"src/**, !lib/**\").count > 1"),
+    ("PD307", r#"files.matching("src/\\[id\\]/**").count > 1"#),
+    ("PD307", r#"files.matching("src/a\\{b\\}.rs").count > 1"#),
+    ("PD307", r#"files.matching("src/a\\.rs").count > 1"#),
+    ("PD307", r#"files.matching("src/\\*.rs").count > 1"#),
+];
+
+#[test]
+fn what_could_mean_something_else_is_left_to_the_author() {
+    for (code, condition) in UNCLEAR {
+        for text in styles(condition) {
+            let found = look(&[("considerations.yaml", &text)], Profile::Pedantic).findings;
+            let of_rule: Vec<_> = found.into_iter().filter(|it| code_of(it.code) == code).collect();
+            assert!(!of_rule.is_empty(), "{code}: {text}");
+            let all = changes(&of_rule, |_| true);
+            assert!(all.is_empty(), "{code}:\n{}", all.first().unwrap().text);
+        }
+    }
+}
+
+#[test]
+fn an_option_gets_the_dashes_of_its_program() {
+    for (commands, before, after) in [
+        ("terraform apply", "program.value(\"chdir\") == \"x\"", Some("\"-chdir\"")),
+        ("terraform apply", "program.has([\"var-file\"])", Some("\"-var-file\"")),
+        ("terraform apply", "program.has([\"auto-approve\"])", None),
+        ("terraform apply", "program.value(\"lock\") == \"x\"", None),
+        ("kubectl delete", "program.value(\"namespace\") == \"x\"", Some("\"--namespace\"")),
+        ("kubectl delete", "program.value(\"n\") == \"x\"", Some("\"-n\"")),
+        ("git push", "program.has([\"force\"])", Some("\"--force\"")),
+        ("own", "program.has([\"force\"])", Some("\"--force\"")),
+    ] {
+        let guard = format!(
+            "- id: own\n  commands: [{commands}]\n  when: {before}\n  decision: deny\n  message: no\n"
+        );
+        let found = look(&[("guards.yaml", &guard)], Profile::Default).findings;
+        let of_rule: Vec<_> = found.into_iter().filter(|it| code_of(it.code) == "PD313").collect();
+        assert!(!of_rule.is_empty(), "{before}");
+        let all = changes(&of_rule, |_| true);
+        let word = before.split('"').nth(1).unwrap();
+        let wanted = after.map(|it| guard.replace(&format!("\"{word}\""), it));
+        assert_eq!(all.first().map(|it| it.text.clone()), wanted, "{before}");
     }
 }
 

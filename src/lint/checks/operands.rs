@@ -1,12 +1,13 @@
 //! Checks of what expressions ask about the words of one program: operands, options, names that no program has.
 
 use super::literals::are_alternatives;
+use super::options::with_dashes;
 use super::patterns::PatternFix;
 use super::terms::{asked, compared, each_part_asking};
+use crate::site::Site;
 use crate::{Findings, Subject};
 use policyd_fact_table::ast::ExprKind;
 use policyd_fact_table::paths::Fact;
-use policyd_policy::review::Programs;
 use policyd_yaml::node::Node;
 
 /// Programs whose options have no dash: `dd of=x`, `make V=1`.
@@ -30,12 +31,11 @@ pub(crate) fn invalid_operand(subject: &Subject<'_>, out: &mut Findings) {
         });
         let commands = subject.entry_of(site).and_then(|it| subject.said(it, "commands"));
         let commands = commands.map(Node::one_or_items).unwrap_or_default();
-        let known = subject.reviewed.meant.known_programs();
         for (fact, (text, range)) in of_lists.iter().copied().chain(named) {
             if fact == "program.names" && text.strip_prefix("**/").is_some_and(stands_beside) {
                 continue;
             }
-            if let Some((message, fix)) = oddity(fact, text, commands, known) {
+            if let Some((message, fix)) = oddity(fact, text, commands, subject, site) {
                 let has = || {
                     let is_single = matches!(term.kind, ExprKind::In(..))
                         || term.last_name() == Some("contains");
@@ -94,8 +94,10 @@ fn oddity(
     fact: &str,
     text: &str,
     commands: &[Node],
-    known: &Programs,
+    subject: &Subject<'_>,
+    site: &Site<'_>,
 ) -> Option<(String, PatternFix)> {
+    let known = subject.reviewed.meant.known_programs();
     let first = text.split([' ', '/']).find(|it| !it.is_empty()).unwrap_or_default();
     match fact {
         "program.operands" | FIRST_OPERAND if text.len() > 3 && text.starts_with("--") => {
@@ -107,7 +109,11 @@ fn oddity(
             let mut names = commands.iter().filter_map(|it| it.text()?.split(' ').next());
             let is_bare =
                 |it: &str| WITHOUT_DASHES.contains(&it) || it.ends_with("make") || it.contains('*');
-            odd_option(text, names.any(is_bare))
+            if names.any(is_bare) {
+                option_with_value(text)
+            } else {
+                odd_option(text, || with_dashes(text, subject, site))
+            }
         }
         "program.name" | "action.programs"
             if text.contains('/') || (text.contains(' ') && known.contains_key(first)) =>
@@ -156,15 +162,16 @@ fn odd_name(text: &str) -> Option<(String, PatternFix)> {
 }
 
 /// What is odd in the name of an option whose value is read.
-fn odd_option(text: &str, without_dashes: bool) -> Option<(String, PatternFix)> {
-    if !text.starts_with(['-', '+', '/']) && !without_dashes {
-        let dashes = if text.len() == 1 { "-" } else { "--" };
-        let is_name = text.chars().all(|c| c.is_ascii_alphanumeric() || c == '-');
-        let help = "write the option with its dashes: `--repo`";
-        let fix = PatternFix::write_if(is_name, &format!("{dashes}{text}"), help);
+fn odd_option(text: &str, fix: impl FnOnce() -> PatternFix) -> Option<(String, PatternFix)> {
+    if !text.starts_with(['-', '+', '/']) {
         let message = format!("`{text}` is not an option: it does not start with a dash");
-        return Some((message, fix));
+        return Some((message, fix()));
     }
+    option_with_value(text)
+}
+
+/// What is odd in the name of an option that has dashes: its value.
+fn option_with_value(text: &str) -> Option<(String, PatternFix)> {
     let has_value = text.contains(' ') || (text.starts_with("--") && text.contains('='));
     (text.starts_with('-') && has_value).then(|| {
         let help = "write only the option: `program.value(\"--env\") == \"prod\"`";

@@ -2,8 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use super::patterns::arguments;
+use super::odds::programs_of;
+use super::patterns::{PatternFix, PatternOrigin, arguments};
 use super::terms::{asked, each_part_asking};
+use crate::site::Site;
 use crate::{Findings, Subject};
 use policyd_fact_table::types::{Domain, TextMatch};
 use policyd_yaml::node::Node;
@@ -64,6 +66,31 @@ fn not_one_option(text: &str) -> Option<(String, &'static str, String)> {
     })
 }
 
+/// What to write for an option without its dashes, by what the vocabulary knows of the programs of the rule.
+pub(super) fn with_dashes(name: &str, subject: &Subject<'_>, site: &Site<'_>) -> PatternFix {
+    let programs = subject.entry_of(site).and_then(|it| programs_of(subject, it));
+    let programs = programs.unwrap_or_default();
+    let known = programs.iter().flat_map(|it| subject.reviewed.meant.value_options(it));
+    let known: BTreeSet<&str> = known.collect();
+    let is_spelling = |it: &&&str| it.trim_start_matches('-') == name;
+    let mut spellings = known.iter().filter(is_spelling);
+    let is_name = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-');
+    // `terraform -chdir`: one dash is for options of several letters, too.
+    let is_long = |it: &&str| {
+        it.len() > 2 && it.trim_start_matches('-').len() + 1 == it.len() && !it.ends_with('*')
+    };
+    let is_short = name.chars().count() == 1;
+    let help = "write the option with its dashes, as its program does";
+    match (spellings.next(), spellings.next()) {
+        (Some(spelling), None) => PatternFix::Write((*spelling).to_owned()),
+        (None, _) if is_short => PatternFix::write_if(is_name, &format!("-{name}"), help),
+        (None, _) if !known.iter().any(is_long) => {
+            PatternFix::write_if(is_name, &format!("--{name}"), help)
+        }
+        _ => PatternFix::advice(help),
+    }
+}
+
 pub(crate) fn no_option(subject: &Subject<'_>, out: &mut Findings) {
     no_listed_option(subject, out);
     bundled_option(subject, out);
@@ -79,11 +106,11 @@ pub(crate) fn no_option(subject: &Subject<'_>, out: &mut Findings) {
             continue;
         }
         let name = text.trim_start_matches(|it: char| !it.is_alphanumeric());
-        let dashes = if name.chars().count() == 1 { "-" } else { "--" };
+        let PatternOrigin::Argument(site, ..) = pattern.place else { continue };
+        let fix = pattern.fix(with_dashes(name, subject, site));
         let message = format!("`{text}` is not an option: it does not start with a dash");
         out.add(pattern.span(), message, |it| {
-            it.with_note("use `program.operands` and `program.names` for other words")
-                .suggest(pattern.write(&format!("{dashes}{name}")))
+            it.with_note("use `program.operands` and `program.names` for other words").suggest(fix)
         });
     }
 }
