@@ -80,7 +80,7 @@ impl Scanner<'_> {
     }
 
     /// Returns the files of which a file that the line wrote is a copy.
-    fn copied_files(&self, written: &StandardInput) -> Vec<ShellText> {
+    pub(super) fn copied_files(&self, written: &StandardInput) -> Vec<ShellText> {
         let from = written.from.iter().filter(|_| written.text.is_none());
         let programs = from.filter_map(|at| self.call.programs.get(*at));
         let files = programs.flat_map(|program| match program.name.as_str() {
@@ -156,10 +156,7 @@ impl Scanner<'_> {
             }
             if self.originals(&program.called, scope).is_empty() {
                 program.runs_unknown = true;
-                let source = self.copied_files(&written).into_iter().next();
-                source.iter().for_each(|it| {
-                    self.run_file(it, ScriptKind::Named, &program.args, scope);
-                });
+                self.run_file(&program.called, ScriptKind::Named, &program.args, scope);
                 program.fed_by.extend(written.from);
             }
         } else if program.called.text.contains('/') || is_code_file(&program.name) {

@@ -87,6 +87,14 @@ impl Scanner<'_> {
         args: &[ShellText],
         scope: &ShellState,
     ) {
+        // What the line writes is not on the disk yet. Of a copy, the original is.
+        let written = self.known_content(file, scope);
+        let copied = written.as_ref().map(|it| self.copied_files(it).into_iter().next());
+        let file = match &copied {
+            None => file,
+            Some(Some(original)) => original,
+            Some(None) => return,
+        };
         let place = self.resolve_path(file, scope);
         let Some(path) = place.absolute.filter(|_| file.is_known() && !place.glob) else { return };
         let Some(text) = self.script_text(&path) else { return };

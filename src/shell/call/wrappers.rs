@@ -458,6 +458,7 @@ impl Scanner<'_> {
         let all: Vec<ShellText> = shell.iter().chain(&words).cloned().collect();
         let mut program = self.build_invocation(&words, scope, input, wrappers.clone());
         if file.pipe || written.is_some() {
+            self.run_file(file, ScriptKind::Shell, args, scope);
             program = self.build_invocation(&all, scope, input, wrappers);
             program.runs_unknown = true;
             program.fed_by.extend(written.into_iter().flat_map(|it| it.from));
