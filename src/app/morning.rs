@@ -59,12 +59,7 @@ pub fn collect(
     let reader = LogReader::new(world, scope);
     let changed = reader.changed();
     let problems = reader.visit(start, |project, entry| {
-        if !nights.contains_key(project) {
-            nights.insert(project.to_owned(), ProjectNight::default());
-        }
-        if let Some(night) = nights.get_mut(project) {
-            night.add(&time, entry);
-        }
+        nights.entry(project.to_owned()).or_default().add(&time, entry);
     });
     let projects = rows.into_iter().map(|mut row| {
         for it in changed.iter().filter(|it| it.project == row.directory) {

@@ -138,7 +138,10 @@ impl GuardVerdict {
 
     /// Returns whether another guard cannot tell the same for the same reason, with the same advice.
     fn is_unknown_as(&self, other: &Self) -> bool {
-        self.unknown.is_some() && other.unknown.is_some() && self.text() == other.text()
+        self.unknown.is_some()
+            && self.unknown == other.unknown
+            && self.question == other.question
+            && self.message == other.message
     }
 }
 

@@ -75,10 +75,10 @@ pub(super) fn cure(text: &str, at: usize) -> Option<Remedy> {
     let is_text = word.starts_with('"') && word.len() > 1 && word.ends_with('"');
     let is_side = ["||", "&&"].iter().any(|it| before.ends_with(it) || after.starts_with(it));
     if is_text && is_side {
-        const SIDES: &str = "each side is a condition of its own: `x == \"a\" || x == \"b\"`, or `x in [\"a\", \"b\"]`";
+        const SIDES: &str = "each side is a condition by itself: `x == \"a\" || x == \"b\"`, or `x in [\"a\", \"b\"]`";
         return Some(one_of(text, &token).map_or_else(
             || SIDES.into(),
-            |it| it.because(": each side is a condition of its own"),
+            |it| it.because(": each side is a condition by itself"),
         ));
     }
     let mut next = tokens(after, 0).map(|it| after.get(it).unwrap_or_default());

@@ -257,7 +257,7 @@ struct TopColumn {
 /// Characters of the name of a project, before a column is left out.
 const NAME_WIDTH_MIN: u16 = 16;
 
-const COLUMNS: [TopColumn; 9] = [
+static COLUMNS: [TopColumn; 9] = [
     TopColumn {
         heading: "project",
         width: 0,
@@ -319,8 +319,7 @@ const COLUMNS: [TopColumn; 9] = [
 
 /// Returns the columns that fit beside the name of a project.
 fn columns_in(width: u16) -> Vec<&'static TopColumn> {
-    const ALL: &[TopColumn] = &COLUMNS;
-    let mut columns: Vec<&TopColumn> = ALL.iter().collect();
+    let mut columns: Vec<&TopColumn> = COLUMNS.iter().collect();
     let needed = |columns: &[&TopColumn]| {
         let widths = columns.iter().skip(1).map(|it| it.width.saturating_add(1));
         widths.fold(NAME_WIDTH_MIN, u16::saturating_add)

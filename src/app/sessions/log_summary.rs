@@ -64,9 +64,7 @@ struct PreferenceCounts {
 impl LogSummary {
     /// Counts an entry.
     pub fn add(&mut self, entry: &Entry) {
-        if !self.sessions.contains(&entry.session_id) {
-            self.sessions.insert(entry.session_id.clone());
-        }
+        self.sessions.insert(entry.session_id.clone());
         match entry.is_about_stop() {
             true => self.add_stop(entry),
             false => self.add_other(entry),

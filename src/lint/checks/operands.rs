@@ -43,9 +43,8 @@ pub(crate) fn invalid_operand(subject: &Subject<'_>, out: &mut Findings) {
                     let written = format!("program.has([{text:?}])");
                     is_asked.then(|| site.write(&term.range, written))
                 };
-                let is_option = matches!(&fix, PatternFix::Advice(help) if help == ASK_HAS);
-                let fix = has().filter(|_| is_option).unwrap_or_else(|| fix.at(site, range));
-                out.help(site.span(range), message, fix);
+                let has = is_option(fact, text).then(has).flatten();
+                out.help(site.span(range), message, has.unwrap_or_else(|| fix.at(site, range)));
             } else if OPERANDS.contains(&fact)
                 && let Some(pattern) = own_word(text, commands)
             {
@@ -86,8 +85,14 @@ fn own_word<'s>(word: &str, commands: &'s [Node]) -> Option<&'s str> {
     commands.first().filter(|_| plain && commands.iter().all(has))?.text()
 }
 
-/// The fix of an option among operands.
-const ASK_HAS: &str = "ask `program.has([…])`";
+/// Whether a text that is searched for among operands is an option.
+fn is_option(fact: &str, text: &str) -> bool {
+    match fact {
+        "program.operands" | FIRST_OPERAND => text.len() > 3 && text.starts_with("--"),
+        "program.names" => text.starts_with('-') && text.len() > 1 && !text.contains('*'),
+        _ => false,
+    }
+}
 
 /// What is odd in a text that a fact about a program is asked for, and what to write.
 fn oddity(
@@ -100,9 +105,9 @@ fn oddity(
     let known = subject.reviewed.meant.known_programs();
     let first = text.split([' ', '/']).find(|it| !it.is_empty()).unwrap_or_default();
     match fact {
-        "program.operands" | FIRST_OPERAND if text.len() > 3 && text.starts_with("--") => {
+        _ if is_option(fact, text) => {
             let message = format!("`{text}` is an option, not an operand");
-            Some((message, PatternFix::advice(ASK_HAS)))
+            Some((message, PatternFix::advice("ask `program.has([…])`")))
         }
         "program.names" => odd_name(text),
         "program.value" | "program.values" => {
@@ -141,9 +146,7 @@ fn oddity(
 fn odd_name(text: &str) -> Option<(String, PatternFix)> {
     let advice = PatternFix::advice;
     let of_regex = || format!("`{text}` is a regular expression, but globs are expected");
-    Some(if text.starts_with('-') && text.len() > 1 && !text.contains('*') {
-        (format!("`{text}` is an option, not an operand"), advice(ASK_HAS))
-    } else if text.starts_with('(') && text.contains('|') {
+    Some(if text.starts_with('(') && text.contains('|') {
         (of_regex(), advice("write each name as a separate item, or `{a,b}`"))
     } else if are_alternatives(text, "-_/.*") {
         let names = text.replace('|', ",");

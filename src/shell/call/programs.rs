@@ -65,6 +65,10 @@ impl Scanner<'_> {
     /// Returns the names of the listed programs of which a path can be a copy or a link that the line made.
     fn originals(&self, called: &ShellText, scope: &ShellState) -> Vec<String> {
         let Some(path) = called.all().filter(|it| it.contains('/')) else { return Vec::new() };
+        // Most lines copy and link nothing.
+        if scope.files.is_empty() && scope.links.is_empty() {
+            return Vec::new();
+        }
         let file = ShellText::known(path);
         let link = self.resolve_path(&file, scope).absolute.filter(|_| !scope.links.is_empty());
         let written = self.known_content(&file, scope);
