@@ -183,8 +183,7 @@ fn scan_error(source: &Arc<Source>, error: &ScanError, inside: ParserContext) ->
         let message = "this line is indented as if it went on with the value above";
         return Diagnostic::error(SYNTAX, span(line), message).with_help(INDENT);
     }
-    let is_tab = layout_rows().iter().any(|(row, _, help)| row == kind && *help == TABS);
-    let range = if is_tab {
+    let range = if is_tab(kind) {
         tab_indentation(text, at)
     } else if *kind == ErrorKind::UnknownQuotedScalarEscape {
         unknown_escape(text, at).unwrap_or_else(|| one_character(text, at))
@@ -211,18 +210,31 @@ fn scan_error(source: &Arc<Source>, error: &ScanError, inside: ParserContext) ->
 /// The fix of an error of punctuation or indentation.
 fn fix(source: &Arc<Source>, kind: &ErrorKind, at: &Span, help: &str) -> Suggestion {
     let quotes = [ErrorKind::MappingValueNotAllowed, ErrorKind::InvalidTrailingDoubleQuotedScalar];
-    if help == SINGLE_QUOTES && at.text().starts_with('\\') {
+    if *kind == ErrorKind::UnknownQuotedScalarEscape && at.text().starts_with('\\') {
         let written = format!("\\{}", at.text());
         return Suggestion::write(at.clone(), written).because(&format!(", or {help}"));
     }
-    Suggestion::edited(
-        help,
-        match help {
-            TABS => without_tabs(at),
-            _ if help == QUOTE_VALUE || quotes.contains(kind) => quoted_value(source, at.start),
-            _ => None,
-        },
-    )
+    // A kind without a row is a character that only quotes permit.
+    let needs_quotes = quotes.contains(kind) || rows().all(|(row, _, _)| row != *kind);
+    let edit = match (is_tab(kind), needs_quotes) {
+        (true, _) => without_tabs(at),
+        (false, true) => quoted_value(source, at.start),
+        (false, false) => None,
+    };
+    Suggestion::edited(help, edit)
+}
+
+/// Whether an error is about a tab.
+fn is_tab(kind: &ErrorKind) -> bool {
+    use ErrorKind as E;
+    [
+        E::TabInBlockIndentation,
+        E::TabInIndentation,
+        E::TabNotAllowed,
+        E::TabAtBlockScalarStart,
+        E::TabInPlainScalar,
+    ]
+    .contains(kind)
 }
 
 /// The suggestion to put the value around a byte in single quotes.
