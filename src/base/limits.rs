@@ -149,6 +149,14 @@ pub const NOTIFIED_KEPT_MAX: usize = 64;
 pub const ENDED_CALLS_KEPT_MAX: usize = 256;
 /// Subagents with stored reports, whose transcripts are read at a stop.
 pub const SUBAGENTS_KEPT_MAX: usize = 64;
+/// Time of one probe that guards ask.
+pub const GUARD_PROBE_TIMEOUT_MAX: Duration = Duration::from_millis(300);
+/// Time of all probes that guards ask at one event.
+pub const GUARD_PROBES_DEADLINE: Duration = Duration::from_millis(500);
+/// Types of subagents, and tools, of which the newest call is stored.
+pub const LATEST_CALLS_MAX: usize = 64;
+/// Bytes of a field of the input of such a call.
+pub const INPUT_FIELD_BYTES_MAX: usize = 256;
 /// Skills that are stored by name.
 pub const SKILLS_KEPT_MAX: usize = 200;
 /// Ids of API messages that are stored, so that usage repeated on their further blocks is not

@@ -1,4 +1,4 @@
-//! Numbers in texts.
+//! Numbers in texts, and texts cut to a length.
 
 /// Returns a number of things: `1 stop`, `5,120 stops`.
 #[must_use]
@@ -22,6 +22,21 @@ pub fn grouped(number: u64, separator: char) -> String {
     text
 }
 
+/// Returns the beginning of a text of at most `bytes_max` bytes, cut between characters.
+#[must_use]
+pub fn cut(text: &str, bytes_max: usize) -> &str {
+    let end = (0..=bytes_max.min(text.len())).rev().find(|end| text.is_char_boundary(*end));
+    end.and_then(|end| text.get(..end)).unwrap_or_default()
+}
+
+/// Returns the end of a text of at most `bytes_max` bytes, cut between characters.
+#[must_use]
+pub fn cut_front(text: &str, bytes_max: usize) -> &str {
+    let start = text.len().saturating_sub(bytes_max);
+    let start = (start..=text.len()).find(|start| text.is_char_boundary(*start));
+    start.and_then(|start| text.get(start..)).unwrap_or_default()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -34,5 +49,12 @@ mod tests {
             assert_eq!(counted(number, "stop"), text);
         }
         assert_eq!(grouped(1_234_567, ' '), "1 234 567");
+    }
+
+    #[test]
+    fn cuts_fall_between_characters() {
+        assert_eq!(cut("aäb", 2), "a");
+        assert_eq!(cut_front("aäb", 2), "b");
+        assert_eq!((cut("ab", 9), cut_front("ab", 9)), ("ab", "ab"));
     }
 }

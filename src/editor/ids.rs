@@ -29,6 +29,8 @@ pub enum IdKind {
     Probe,
     /// A preference.
     Preference,
+    /// An entry of the memory.
+    Memory,
     /// A type of sessions.
     SessionType,
     /// A decision table.
@@ -73,6 +75,7 @@ impl IdKind {
             Self::Guard => "guard",
             Self::Probe => "probe",
             Self::Preference => "preference",
+            Self::Memory => "entry of the memory",
             Self::SessionType => "session type",
             Self::Table => "decision table",
             Self::Signal => "signal",
@@ -103,6 +106,7 @@ impl IdKind {
             PackName::Tier => &[Self::Tier],
             PackName::Preference => &[Self::Preference],
             PackName::Probe => &[Self::Probe],
+            PackName::MemoryEntry => &[Self::Memory],
             PackName::SessionType => &[Self::SessionType],
             PackName::Forge => &[Self::Forge],
             PackName::Signal => &[Self::Signal],
@@ -118,7 +122,9 @@ impl IdKind {
             | PackName::Secret
             | PackName::IssuedSecret
             | PackName::PermissionMode
-            | PackName::SessionSource => &[],
+            | PackName::SessionSource
+            | PackName::TimeZone
+            | PackName::InputField => &[],
         }
     }
 
@@ -148,6 +154,7 @@ impl IdKind {
             Self::Alarm => section("dead_letter.yaml", "alarms"),
             Self::Probe => set(&names.probes),
             Self::Preference => set(&names.preferences),
+            Self::Memory => set(&names.memory),
             Self::SessionType => set(&names.session_types),
             Self::Tier => set(&names.tiers),
             Self::CommandKind => set(&names.command_kinds),
@@ -215,6 +222,7 @@ const ROWS: &[IdRow] = &[
     defined("guards.yaml", &["-", "id"], &[IdKind::Guard]),
     defined("probes.yaml", &["-", "id"], &[IdKind::Probe]),
     defined("preferences.yaml", &["-", "id"], &[IdKind::Preference]),
+    defined("memory.yaml", &["-", "id"], &[IdKind::Memory]),
     defined("session_types.yaml", &["-", "id"], &[IdKind::SessionType]),
     defined("tables.yaml", &["-", "id"], &[IdKind::Table]),
     defined("signals.yaml", &["signals", "-", "id"], &[IdKind::Signal]),
@@ -234,6 +242,8 @@ const ROWS: &[IdRow] = &[
     named("considerations.yaml", &["-", "on"], &[IdKind::Event]),
     named("guards.yaml", &["-", "on"], &[IdKind::Event]),
     named("guards.yaml", &["-", "tools"], &[IdKind::Tool]),
+    named_key("guards.yaml", &["-", "remember"], &[IdKind::Memory]),
+    named("guards.yaml", &["-", "forget"], &[IdKind::Memory]),
     named("guards.yaml", &["-", "commands"], &[IdKind::Program]),
     named("vocabulary.yaml", &["contents", "*", "files"], &[IdKind::FileKind]),
     named("vocabulary.yaml", &["contents", "*", "except_files"], &[IdKind::FileKind]),

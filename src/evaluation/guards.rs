@@ -105,9 +105,13 @@ impl GuardVerdict {
             Some(GuardAction::Ask) => Decision::Ask,
             Some(GuardAction::Block) => Decision::Block,
             Some(GuardAction::Halt) => Decision::Halt,
-            Some(GuardAction::Context | GuardAction::Mask | GuardAction::Warn) | None => {
-                Decision::None
-            }
+            Some(
+                GuardAction::Context
+                | GuardAction::Mask
+                | GuardAction::Warn
+                | GuardAction::Remember,
+            )
+            | None => Decision::None,
         }
     }
 
@@ -189,6 +193,8 @@ pub struct GuardsOutcome {
     pub digest: Option<String>,
     /// Whether secrets in the tool's result must be replaced.
     pub masks: bool,
+    /// What the guards that fired change in the memory.
+    pub memory: Vec<MemoryChange>,
     /// Guards that fired or are unknown.
     pub verdicts: Vec<GuardVerdict>,
     /// Ids of the evaluated guards.
@@ -197,6 +203,17 @@ pub struct GuardsOutcome {
     pub silent: Vec<SilentGuard>,
     /// At a permission prompt: positions of the programs of the call that no guard allows.
     pub not_allowed: Vec<usize>,
+}
+
+/// A change of the memory by a guard that fired.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MemoryChange {
+    /// Id of the guard.
+    pub guard: String,
+    /// Id of the entry.
+    pub entry: String,
+    /// The text that it remembers. `None`: it forgets everything.
+    pub text: Option<String>,
 }
 
 /// A guard that was evaluated and passed.
@@ -378,7 +395,10 @@ pub fn judge<'p>(
                 }
             }
             GuardResult::Allows(output, programs) => allows.add(output, programs),
-            GuardResult::Fired(output) => guarded.add(*output.verdict, output.updated_input, event),
+            GuardResult::Fired(output) => {
+                guarded.memory.extend(output.memory);
+                guarded.add(*output.verdict, output.updated_input, event);
+            }
         }
     }
     allows.take_effect(&mut guarded, seen, context.lens.lens(), event);
@@ -516,7 +536,8 @@ impl GuardsOutcome {
                 | GuardAction::Defer
                 | GuardAction::Ask
                 | GuardAction::Block
-                | GuardAction::Halt,
+                | GuardAction::Halt
+                | GuardAction::Remember,
             )
             | None => {}
         }

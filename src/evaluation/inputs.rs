@@ -15,8 +15,10 @@ use policyd_base::id::SessionId;
 use policyd_base::limits::READING_LOGGED_BYTES_MAX;
 use policyd_fact_table::breaker_facts::BreakersSnapshot as Breakers;
 use policyd_fact_table::context::{FactView, ProbeResult};
+use policyd_fact_table::cost_facts::CostSnapshot;
 use policyd_fact_table::project_facts::ProjectView;
 use policyd_fact_table::queue_facts::QueueSnapshot;
+use policyd_fact_table::remembered_facts::MemorySnapshot;
 use policyd_fact_table::signal_facts::SignalSnapshot;
 use policyd_facts::Facts;
 use policyd_facts::cursor::Position;
@@ -92,6 +94,12 @@ pub struct Inputs {
     /// Pending signals if the pack reads them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub signals: Option<SignalSnapshot>,
+    /// What was spent that day if the pack reads it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub costs: Option<CostSnapshot>,
+    /// What the rules of the pack remembered, if they read it. Named `remembered`, because `memory` is the limiter's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub remembered: Option<MemorySnapshot>,
 }
 
 /// Read position in a transcript.
@@ -329,6 +337,8 @@ impl Inputs {
             breakers: stores.breakers.clone(),
             waiting: stores.waiting.clone(),
             signals: stores.signals.clone(),
+            costs: stores.costs.clone(),
+            remembered: stores.memory.clone(),
         }
     }
 

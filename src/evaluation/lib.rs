@@ -45,7 +45,7 @@ use policyd_fact_table::context_facts::ContextUsage;
 use policyd_fact_table::source::{FactSource, source};
 use policyd_facts::event::{Event, EventKind};
 use policyd_facts::{Facts, Feedback, Prompt};
-use policyd_policy::{Check, Policy, Probe};
+use policyd_policy::{AskedNames, Check, Policy, Probe};
 use policyd_state::block_limiter::{self, LimiterDecision, Stop};
 use policyd_state::context::TierState;
 use policyd_state::{BlockLimiterState, FailedConsideration, SessionState};
@@ -60,10 +60,8 @@ use verdict::{CheckVerdict, Consequence};
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Plan {
     pub session_type: String,
-    /// Ids of the probes to run.
-    pub probes: Vec<String>,
-    /// Ids of the preferences to search for.
-    pub preferences: Vec<String>,
+    /// Probes to run, and preferences to search for.
+    pub asks: AskedNames,
 }
 
 /// Returns why an event gets no decision, whatever the rules and the transcript are.
@@ -118,11 +116,7 @@ pub fn plan(
             uses.extend(asked);
         }
     }
-    let named = |prefix: &str| {
-        let names = uses.iter().filter_map(|it| it.strip_prefix(prefix));
-        names.filter(|it| !it.contains('.')).map(str::to_owned).collect()
-    };
-    Plan { session_type, probes: named("probes."), preferences: named("prefs.") }
+    Plan { session_type, asks: AskedNames::of_uses(uses.iter().copied()) }
 }
 
 /// Classifies the session and sets the session type for expressions.

@@ -12,7 +12,7 @@ use policyd_fact_table::context::{Context, ConversationProse, FactView};
 use policyd_fact_table::excuse_facts::RationalizationMatcher;
 use policyd_fact_table::pattern::{StoredPattern, TextPatterns};
 use policyd_fact_table::project_facts::ProjectView;
-use policyd_fact_table::source::FactSource;
+use policyd_fact_table::source::{FactSource, FactSources};
 use policyd_facts::compiled::CompiledMatchers;
 use policyd_facts::event::Event;
 use policyd_facts::{EditedFile, Facts};
@@ -48,6 +48,9 @@ pub struct EventContext {
     /// Wall-clock time.
     pub now: Timestamp,
 }
+
+/// Sources that read the token counters.
+const GAUGED: FactSources = FactSources::of(&[FactSource::Context, FactSource::Costs]);
 
 /// Matchers of a pack for facts and prose, compiled once for all events.
 #[derive(Debug, Clone)]
@@ -98,7 +101,7 @@ impl EventContext {
     /// Creates the first view of one evaluation.
     #[must_use]
     pub fn view(self, policy: &Policy, words: &Matchers) -> FactView {
-        let gauge = (policy.sources.contains(FactSource::Context) && self.gauged)
+        let gauge = (policy.sources.has_some(GAUGED) && self.gauged)
             .then(|| Rc::new(super::context::gauge(&policy.context, &self.overrides, &self.facts)));
         FactView { usage: gauge, ..FactView::new(Rc::new(self.context(policy, words))) }
     }
@@ -127,6 +130,7 @@ impl EventContext {
             sought: Rc::clone(&words.sought),
             overrides: self.overrides,
             now: self.now,
+            zones: policy.zones.clone(),
             spoken: ConversationProse::default(),
             files_by_kind: RefCell::default(),
         }

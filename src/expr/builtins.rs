@@ -1,7 +1,8 @@
 //! Members of texts and lists, and the operators that a raw engine lacks.
 
-use rhai::{Array, Dynamic, Engine, ImmutableString};
+use rhai::{Array, Dynamic, Engine, EvalAltResult, ImmutableString};
 
+use super::FactError;
 use super::pattern::prose_regex;
 use super::table::{COUNTS, Member};
 use super::types::{Domain, Evidence::Neutral, TextForm, TextMatch, Type, Unit};
@@ -15,6 +16,9 @@ const fn text(compared: TextMatch) -> [(Type, Domain); 1] {
 const fn list(compared: TextMatch) -> [(Type, Domain); 1] {
     [(Type::Texts, Domain::Text(compared))]
 }
+
+/// The parameter of a function that takes a regex.
+const REGEX: &[(Type, Domain)] = &[(Type::Text, Domain::Regex)];
 
 /// Rows of texts and lists.
 pub static ROWS: &[Member] = &[
@@ -42,11 +46,29 @@ pub static ROWS: &[Member] = &[
     row(
         Type::Text,
         "matches",
-        &[(Type::Text, Domain::Regex)],
+        REGEX,
         Type::Bool,
         [
             "Whether a regex matches somewhere, case not counted.",
             "session.branch.matches(\"^(main|master)$\")",
+        ],
+    ),
+    number_row(
+        Type::Text,
+        "number",
+        REGEX,
+        [
+            "The whole number that a regex finds first: its first group, or all that it matches. Unknown without one.",
+            "now.date.number(\"^(\\\\d+)\") >= 2027",
+        ],
+    ),
+    number_row(
+        Type::Text,
+        "sum",
+        REGEX,
+        [
+            "The sum of all whole numbers that a regex finds, as `number` reads them. 0 without one.",
+            "commands.last(\"git diff\").output.sum(\"(\\\\d+) (?:insertion|deletion)\") > 400",
         ],
     ),
     row(
@@ -92,6 +114,15 @@ pub static ROWS: &[Member] = &[
         ["Whether all its texts are in another list.", "tools.skills.all_in([\"a\", \"b\"])"],
     ),
     row(Type::Texts, "len", &[], Type::Int, ["How many texts.", "files.paths.len() > 3"]),
+    number_row(
+        Type::Texts,
+        "sum",
+        &[],
+        [
+            "The sum of its texts, each a whole number. Unknown if one is not.",
+            "probes.pr.list(\"files[].additions\").sum() > 400",
+        ],
+    ),
     row(
         Type::Texts,
         "first",
@@ -132,6 +163,17 @@ const fn row(
     }
 }
 
+/// A row whose result is a number of a text, so that it can be anything.
+const fn number_row(
+    owner: Type,
+    name: &'static str,
+    params: &'static [(Type, Domain)],
+    doc: [&'static str; 2],
+) -> Member {
+    let row = row(owner, name, params, Type::Int, doc);
+    Member { range: (i64::MIN, i64::MAX), unit: Some(Unit::Unknown), ..row }
+}
+
 /// Returns the row of a member of texts or lists.
 #[must_use]
 pub fn find(owner: Type, name: &str) -> Option<&'static Member> {
@@ -141,11 +183,17 @@ pub fn find(owner: Type, name: &str) -> Option<&'static Member> {
 /// Registers what the rows promise, and the operators of a raw engine.
 pub(super) fn register(engine: &mut Engine) {
     type Text = ImmutableString;
+    let failed = Box::<EvalAltResult>::from;
     engine
         .register_fn("contains", |it: &mut Text, part: Text| it.contains(part.as_str()))
         .register_fn("starts_with", |it: &mut Text, part: Text| it.starts_with(part.as_str()))
         .register_fn("ends_with", |it: &mut Text, part: Text| it.ends_with(part.as_str()))
         .register_fn("matches", |it: &mut Text, regex: Text| prose_regex(&regex).is_match(it))
+        .register_fn("number", move |it: &mut Text, regex: Text| {
+            shown_number(it, &regex).map_err(failed)
+        })
+        .register_fn("sum", move |it: &mut Text, regex: Text| shown_sum(it, &regex).map_err(failed))
+        .register_fn("sum", move |it: &mut Array| sum_of(texts(it)).map_err(failed))
         .register_fn("len", |it: &mut Text| number(it.chars().count()))
         .register_fn("lower", |it: &mut Text| it.to_lowercase())
         .register_fn("trim", |it: &mut Text| it.trim().to_owned())
@@ -157,6 +205,40 @@ pub(super) fn register(engine: &mut Engine) {
         .register_fn("join", |it: &mut Array, between: Text| join(it, &between))
         .register_fn("!", |it: bool| !it)
         .register_fn("-", i64::wrapping_neg);
+}
+
+/// The whole number that a regex finds first in a text.
+///
+/// # Errors
+/// The regex finds nothing, or something else.
+pub(super) fn shown_number(text: &str, regex: &str) -> Result<i64, FactError> {
+    let found = prose_regex(regex).captured(text);
+    let first =
+        found.first().ok_or_else(|| FactError::from(format!("`{regex}` finds no number")))?;
+    whole_number(first)
+}
+
+/// The sum of the whole numbers that a regex finds in a text.
+///
+/// # Errors
+/// The regex finds something else, or the sum is too large.
+pub(super) fn shown_sum(text: &str, regex: &str) -> Result<i64, FactError> {
+    sum_of(prose_regex(regex).captured(text).into_iter())
+}
+
+/// The sum of texts that are whole numbers.
+///
+/// # Errors
+/// A text is not a whole number, or the sum is too large.
+pub(super) fn sum_of(numbers: impl Iterator<Item = impl AsRef<str>>) -> Result<i64, FactError> {
+    numbers.map(|it| whole_number(it.as_ref())).try_fold(0_i64, |sum, number| {
+        sum.checked_add(number?).ok_or_else(|| "the sum is too large".into())
+    })
+}
+
+fn whole_number(text: &str) -> Result<i64, FactError> {
+    let text = text.trim();
+    text.parse().map_err(|_| format!("`{text}` is not a whole number").into())
 }
 
 /// Whether one of the texts of a list is in another one.

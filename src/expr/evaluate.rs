@@ -163,7 +163,9 @@ impl<H: Handle> Owner<H> {
             return found;
         }
         let Self::Value(value) = self else { return Err(NoValue::Beyond) };
-        member_of(value, name, arguments).ok_or(NoValue::Beyond)
+        number_of(value, name, arguments)
+            .map(|it| it.map(Dynamic::from).map_err(NoValue::Failed))
+            .unwrap_or_else(|| member_of(value, name, arguments).ok_or(NoValue::Beyond))
     }
 
     /// A member whose argument is a list of text constants.
@@ -191,6 +193,26 @@ fn first<H: Handle>(items: &[Expr], wanted: bool, globals: &Globals<H>) -> Evalu
         }
     }
     Ok(!wanted)
+}
+
+/// The number that a text or a list shows; `None` for another member.
+fn number_of(
+    owner: &Dynamic,
+    name: &str,
+    arguments: Option<&[Dynamic]>,
+) -> Option<Result<i64, FactError>> {
+    match (name, arguments?) {
+        ("sum", []) => Some(builtins::sum_of(builtins::texts(&owner.read_lock::<Array>()?))),
+        ("sum" | "number", [regex]) => {
+            let regex = regex.read_lock::<ImmutableString>()?;
+            let text = owner.read_lock::<ImmutableString>()?;
+            Some(match name {
+                "sum" => builtins::shown_sum(&text, &regex),
+                _ => builtins::shown_number(&text, &regex),
+            })
+        }
+        _ => None,
+    }
 }
 
 /// The common members of texts and lists.

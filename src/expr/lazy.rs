@@ -88,6 +88,18 @@ impl LazyRegex {
         lines.collect()
     }
 
+    /// Returns what the pattern captures in the text: of each occurrence the first group that took part, else the
+    /// whole occurrence.
+    #[must_use]
+    pub fn captured<'t>(&self, text: &'t str) -> Vec<&'t str> {
+        let compiled = || compile(&self.source, WhichCaptures::All);
+        let Some(regex) = self.can_match(text).then(compiled).flatten() else { return Vec::new() };
+        let matches = regex.captures_iter(text);
+        let spans =
+            matches.filter_map(|it| it.iter().flatten().nth(1).or(it.get_match()?.span().into()));
+        spans.filter_map(|it| text.get(it.range())).collect()
+    }
+
     /// Returns whether the text could match, by the required literals alone.
     #[must_use]
     pub fn can_match(&self, text: &str) -> bool {
@@ -115,16 +127,16 @@ impl LazyRegex {
     }
 
     fn regex(&self) -> Option<&Regex> {
-        self.compiled.get_or_init(|| compile(&self.source)).as_ref()
+        // All but `captured` reads no groups.
+        self.compiled.get_or_init(|| compile(&self.source, WhichCaptures::Implicit)).as_ref()
     }
 }
 
-fn compile(source: &str) -> Option<Regex> {
+fn compile(source: &str, captures: WhichCaptures) -> Option<Regex> {
     if source.len() > REGEX_SOURCE_MAX {
         return None;
     }
-    // Nothing reads the capture groups.
-    let config = Config::new().which_captures(WhichCaptures::Implicit);
+    let config = Config::new().which_captures(captures);
     let config = config.nfa_size_limit(Some(REGEX_COMPILED_MAX));
     Regex::builder().configure(config).build(source).ok()
 }
@@ -140,6 +152,14 @@ mod tests {
         assert_eq!(stub.places("x = 1\n\ndef f():\n    pass\n"), ["def f():"]);
         assert!(stub.places("def f():\n    return 1\n").is_empty());
         assert_eq!(LazyRegex::new("TODO").places("a\n# TODO b\n"), ["# TODO b"]);
+    }
+
+    #[test]
+    fn the_first_group_that_took_part_is_captured() {
+        let text = "3 insertions, 12 deletions";
+        assert_eq!(LazyRegex::new(r"\d+").captured(text), ["3", "12"]);
+        assert_eq!(LazyRegex::new(r"(\d+) del|(\d+) ins").captured(text), ["3", "12"]);
+        assert!(LazyRegex::new(r"(\d+) changes").captured(text).is_empty());
     }
 
     #[test]

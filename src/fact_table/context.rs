@@ -11,20 +11,21 @@ use rhai::Dynamic;
 use serde_json::Value;
 
 use super::FactError;
+use super::clock_facts::ZoneRules;
 use super::excuse_facts::RationalizationMatcher;
 use super::names::TableOfFacts;
 use super::pattern::TextPatterns;
 use super::prose::Prose;
 use super::snapshots::{
-    BreakersSnapshot, CallFacts, ContextUsage, MatchedProgram, ProjectView, QueueSnapshot,
-    ReadText, SignalSnapshot,
+    BreakersSnapshot, CallFacts, ContextUsage, CostSnapshot, MatchedProgram, MemorySnapshot,
+    ProjectView, QueueSnapshot, ReadText, SignalSnapshot,
 };
 use super::types::Subject;
 use super::{globals, members};
 use policyd_facts::call::ResolvedPath;
 use policyd_facts::compiled::CompiledMatchers;
 use policyd_facts::event::Event;
-use policyd_facts::{Facts, KindFacts, ShellCommand};
+use policyd_facts::{Facts, KindFacts, LatestCall, ShellCommand};
 use policyd_state::context::Overrides;
 use policyd_yaml::time::Timestamp;
 
@@ -65,6 +66,8 @@ pub struct Context {
     pub overrides: Overrides,
     /// The wall clock.
     pub now: Timestamp,
+    /// Rules of the time zones that expressions name.
+    pub zones: ZoneRules,
     /// What was said, prepared when it is first looked at.
     pub spoken: ConversationProse,
     /// Places of the edited files of each kind that was asked for.
@@ -187,6 +190,10 @@ pub struct StoreSnapshots {
     pub waiting: Option<QueueSnapshot>,
     /// Signals that wait.
     pub signals: Option<SignalSnapshot>,
+    /// What was spent today.
+    pub costs: Option<CostSnapshot>,
+    /// The memory of the pack.
+    pub memory: Option<MemorySnapshot>,
 }
 
 /// Results of what a plan asks for.
@@ -333,6 +340,10 @@ pub enum ContextPart {
     Transcript,
     /// `tools`
     Tools,
+    /// `agents`
+    Agents,
+    /// One tool call. `None` if there was none.
+    ToolCall(Option<Rc<LatestCall>>),
     /// `commands`
     Commands,
     /// One command. `None` if no such command ran: its members are then empty, not errors.
@@ -367,10 +378,16 @@ pub enum ContextPart {
     Signals,
     /// `context`
     Context,
+    /// `costs`
+    Costs,
+    /// `memory`
+    Memory,
+    /// One entry of the memory of the pack.
+    MemoryEntry(Rc<str>),
     /// `state`
     State,
-    /// `now`
-    Now,
+    /// `now`, by the seconds that its zone is ahead of UTC.
+    Now(i32),
     /// `rule`
     Rule,
     /// `outcome`
@@ -397,6 +414,8 @@ impl ContextPart {
             Self::Session => Subject::Session,
             Self::Transcript => Subject::Transcript,
             Self::Tools => Subject::Tools,
+            Self::Agents => Subject::Agents,
+            Self::ToolCall(_) => Subject::ToolCall,
             Self::Commands => Subject::Commands,
             Self::Command(_) => Subject::Command,
             Self::CommandKind(_) => Subject::CommandKind,
@@ -414,8 +433,11 @@ impl ContextPart {
             Self::Signals => Subject::Signals,
             Self::Context => Subject::Context,
             Self::Breaker(_) => Subject::Breaker,
+            Self::Costs => Subject::Costs,
+            Self::Memory => Subject::Memory,
+            Self::MemoryEntry(_) => Subject::MemoryEntry,
             Self::State => Subject::State,
-            Self::Now => Subject::Now,
+            Self::Now(_) => Subject::Now,
             Self::Rule => Subject::Rule,
             Self::Outcome => Subject::Outcome,
             Self::Rationalizations => Subject::Rationalizations,

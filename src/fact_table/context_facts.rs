@@ -209,7 +209,7 @@ pub(super) const ROWS: &[FactRow] = &[
 ];
 
 /// Billionths of a US dollar in a cent.
-const NANO_PER_CENT: u64 = 10_000_000;
+pub(super) const NANO_PER_CENT: u64 = 10_000_000;
 #[expect(clippy::cast_possible_wrap, reason = "a small constant")]
 const TURNS_MAX: i64 = CONTEXT_TURNS_MAX as i64;
 

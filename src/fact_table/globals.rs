@@ -92,6 +92,13 @@ pub(super) const ROWS: &[FactRow] = &[
         ["Tool calls of any kind.", "tools.total == 0"],
     ),
     global(
+        "agents",
+        Subject::Agents,
+        FactSource::Transcript,
+        || ContextPart::Agents,
+        ["Subagents that the agent started.", "agents.ran(\"security-reviewer\")"],
+    ),
+    global(
         "commands",
         Subject::Commands,
         FactSource::Transcript,
@@ -184,6 +191,20 @@ pub(super) const ROWS: &[FactRow] = &[
         ["How full the agent's context is.", "context.percent > 60"],
     ),
     changing(
+        "costs",
+        Subject::Costs,
+        FactSource::Costs,
+        || ContextPart::Costs,
+        ["What was spent today, in all sessions.", "costs.today_cents > 5000"],
+    ),
+    changing(
+        "memory",
+        Subject::Memory,
+        FactSource::PackMemory,
+        || ContextPart::Memory,
+        ["What the rules of the pack remembered, by entry.", "memory.deploys.count >= 3"],
+    ),
+    changing(
         "state",
         Subject::State,
         FactSource::Memory,
@@ -194,8 +215,8 @@ pub(super) const ROWS: &[FactRow] = &[
         "now",
         Subject::Now,
         FactSource::Event,
-        || ContextPart::Now,
-        ["The clock, in UTC.", "now.hour >= 22"],
+        || ContextPart::Now(0),
+        ["The clock, in UTC unless a time zone is named.", "now.hour >= 22"],
     ),
     changing(
         "rule",

@@ -12,10 +12,12 @@
 
 pub mod breaker_facts;
 pub mod call_facts;
+pub mod clock_facts;
 pub mod code_owners;
 mod containment;
 pub mod context;
 pub mod context_facts;
+pub mod cost_facts;
 mod diagnostic_lines;
 pub mod events;
 pub mod excuse_facts;
@@ -32,6 +34,7 @@ pub mod program_facts;
 pub mod project_facts;
 pub mod queue_facts;
 pub mod relations;
+pub mod remembered_facts;
 pub mod reply;
 mod row;
 mod session_facts;
@@ -41,7 +44,7 @@ pub mod source;
 pub mod subject;
 pub mod text_facts;
 pub mod wider;
-mod work_facts;
+pub mod work_facts;
 
 pub use policyd_expr::{
     ExprSource, FactError, ScriptError, ScriptErrorKind, Value, ast, check, compiled, completion,

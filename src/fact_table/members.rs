@@ -11,7 +11,7 @@ use super::events::FactEvents;
 use super::paths::{self, Fact};
 use super::row::{FactRow, is_complete};
 use super::types::{Subject, Type};
-use super::{FactError, breaker_facts, globals, pack_facts};
+use super::{FactError, breaker_facts, globals, pack_facts, remembered_facts};
 
 /// The row of `owner.name`, if there is one.
 #[must_use]
@@ -104,6 +104,7 @@ pub(super) fn value(object: &Object, name: &str, args: &[Dynamic]) -> Result<Dyn
         (_, Some(run)) => run(object, args),
         (Subject::Preferences, None) => pack_facts::preference(object, name),
         (Subject::Probes, None) => Ok(pack_facts::probe(object, name)),
+        (Subject::Memory, None) => Ok(remembered_facts::entry(object, name)),
         (Subject::Breakers, None) => Ok(breaker_facts::breaker(object, name)),
         (_, None) => Err(no_member(owner, name)),
     }
@@ -200,14 +201,17 @@ pub fn tables() -> impl Iterator<Item = &'static Member> {
 
 tables! {
     session_facts: Event | Session | Transcript | Tokens;
-    work_facts: Tools | Commands | Command | CommandKind;
+    work_facts: Tools | Agents | ToolCall | Commands | Command | CommandKind;
     file_facts: Files | Findings | Todos;
     pack_facts: Patterns | Preferences | Probes | Probe;
     breaker_facts: Breakers | Breaker;
     queue_facts: DeadLetters | Escalations;
     signal_facts: Signals;
     context_facts: Context;
-    memory_facts: State | Now | Rule | Outcome;
+    clock_facts: Now;
+    memory_facts: State | Rule | Outcome;
+    cost_facts: Costs;
+    remembered_facts: Memory | MemoryEntry;
     excuse_facts: Rationalizations;
     call_facts: Call;
     program_facts: Invocation;

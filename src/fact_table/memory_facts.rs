@@ -1,15 +1,11 @@
-//! Facts about what is remembered, the clock, the rule that is judged, and the outcome.
-
-use chrono::{DateTime, Datelike, Timelike, Utc};
+//! Facts about what is remembered, the rule that is judged, and the outcome.
 
 use super::context::FactView;
 use super::dynamic::count;
 use super::row::{FactRow, field, number};
-use super::types::{
-    Evidence::Neutral, Evidence::Structure, Evidence::Words, Subject, TextForm, Type, Unit,
-};
+use super::types::{Evidence::Neutral, Evidence::Structure, Evidence::Words, Subject, Type, Unit};
 
-/// Rows of `state`, `now`, `rule` and `outcome`.
+/// Rows of `state`, `rule` and `outcome`.
 pub(super) const ROWS: &[FactRow] = &[
     number(
         Subject::State,
@@ -35,33 +31,6 @@ pub(super) const ROWS: &[FactRow] = &[
         ["Stops that moved the state.", "state.turns > 1"],
         |it, _| Ok(count(it.view.memory.turns)),
     ),
-    number(
-        Subject::Now,
-        "hour",
-        Unit::Other,
-        Neutral,
-        ["Hour of the day in UTC, 0 to 23.", "now.hour >= 22"],
-        |it, _| Ok(count(clock(it.context().now.millis()).hour())),
-    )
-    .with_range((0, 23)),
-    number(
-        Subject::Now,
-        "weekday",
-        Unit::Other,
-        Neutral,
-        ["Day of the week, 1 is Monday.", "now.weekday >= 6"],
-        |it, _| Ok(count(clock(it.context().now.millis()).weekday().number_from_monday())),
-    )
-    .with_range((1, 7)),
-    field(
-        Subject::Now,
-        "date",
-        Type::Text,
-        Neutral,
-        ["Date in UTC, `2026-01-31`.", "now.date < \"2027-01-01\""],
-        |it, _| Ok(clock(it.context().now.millis()).format("%Y-%m-%d").to_string().into()),
-    )
-    .of_form(TextForm::Day),
     field(
         Subject::Rule,
         "id",
@@ -209,8 +178,4 @@ fn keywords_seen(view: &FactView) -> Vec<String> {
         .map(str::to_lowercase)
         .collect();
     view.rule.keywords.iter().filter(|it| words.contains(*it)).cloned().collect()
-}
-
-fn clock(millis: i64) -> DateTime<Utc> {
-    DateTime::from_timestamp_millis(millis).unwrap_or_default()
 }

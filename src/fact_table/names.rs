@@ -1,14 +1,15 @@
 //! The names that a pack defines, and the table of facts as the language reads it.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use policyd_expr::table::{FactTable, KnownNames, Member, NamedItems, NamedMembers};
 use policyd_expr::types::{Domain, Evidence, NameClass, Type};
 
-use super::members;
 use super::record::Shape;
 use super::subject::{ITEMS, PackName, Subject};
+use super::{clock_facts, members};
+use policyd_facts::record::wire::KEPT_FIELDS;
 use policyd_yaml::checksum::fingerprint;
 
 /// Names a pack defines that expressions may use.
@@ -26,6 +27,8 @@ pub struct Names {
     pub preferences: BTreeSet<String>,
     /// Probes.
     pub probes: BTreeSet<String>,
+    /// Entries of the memory.
+    pub memory: BTreeSet<String>,
     /// Session types.
     pub session_types: BTreeSet<String>,
     /// Forges.
@@ -75,8 +78,11 @@ impl Names {
             PackName::Tier => &self.tiers,
             PackName::Preference => &self.preferences,
             PackName::Probe => &self.probes,
+            PackName::MemoryEntry => &self.memory,
             PackName::SessionType => &self.session_types,
             PackName::Forge => &self.forges,
+            PackName::InputField => &INPUT_FIELDS,
+            PackName::TimeZone => &clock_facts::ZONES,
             PackName::Signal
             | PackName::Excuse
             | PackName::Alarm
@@ -94,6 +100,10 @@ impl Names {
         }
     }
 }
+
+/// Fields of the input of a tool call that facts keep.
+static INPUT_FIELDS: LazyLock<BTreeSet<String>> =
+    LazyLock::new(|| KEPT_FIELDS.iter().map(|it| (*it).to_owned()).collect());
 
 /// Names of a kind that is not kept here.
 static NO_NAMES: BTreeSet<String> = BTreeSet::new();
@@ -146,6 +156,8 @@ impl FactTable for TableOfFacts {
             named(PackName::Preference, Type::Bool, Evidence::Neutral)
         } else if owner == Subject::Probes.as_type() {
             named(PackName::Probe, Subject::Probe.as_type(), Evidence::Structure)
+        } else if owner == Subject::Memory.as_type() {
+            named(PackName::MemoryEntry, Subject::MemoryEntry.as_type(), Evidence::Structure)
         } else {
             None
         }

@@ -222,7 +222,7 @@ pub(super) const ROWS: &[FactRow] = &[
             let path = text_argument(args, 0)?;
             with_reading(it, |reading| match reading {
                 ProbeResult::Answer { value, .. } => Ok(texts(texts_at(value, &path))),
-                ProbeResult::Failed(why) => Err(why.as_str().into()),
+                ProbeResult::Failed(why) => Err(failed(it, why)),
             })?
         },
     ),
@@ -286,8 +286,14 @@ fn at_path<T>(
     let path = text_argument(args, 0)?;
     with_reading(it, |reading| match reading {
         ProbeResult::Answer { value, .. } => Ok(look(values(value, &path))),
-        ProbeResult::Failed(why) => Err(why.as_str().into()),
+        ProbeResult::Failed(why) => Err(failed(it, why)),
     })?
+}
+
+/// Why a probe has no value.
+fn failed(it: &Object, why: &str) -> FactError {
+    let ContextPart::Probe(id) = &it.part else { return why.into() };
+    format!("probe `{id}`: {why}").into()
 }
 
 /// Returns the values at a path such as `a.b[].c`, `a[0].c` or `[head=main].ci`. The empty path selects the whole

@@ -158,7 +158,7 @@ pub(super) const ROWS: &[FactRow] = &[
                 "type",
                 Type::Text,
                 Neutral,
-                ["Session type by `session_types.yaml`.", "session.type == \"DEVELOPMENT\""],
+                ["Type of the session by `session_types.yaml`.", "session.type == \"DEVELOPMENT\""],
                 |it, _| Ok(it.view.session_type.clone().into()),
             ).of_ids(PackName::SessionType).from(FactSource::SessionType),
     field(

@@ -227,6 +227,27 @@ pub struct QueueSnapshot {
     pub blocking: Vec<String>,
 }
 
+/// What sessions spent today, without this one. Amounts are in billionths of a US dollar.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(default)]
+pub struct CostSnapshot {
+    /// Amount of the project.
+    pub project_nano: u64,
+    /// Amount of the user.
+    pub user_nano: u64,
+    /// What this session spent before today. `None` if its transcript does not show what it spent, and the amounts above
+    /// contain it.
+    pub own_before_nano: Option<u64>,
+}
+
+/// What the rules of a pack remembered.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(default)]
+pub struct MemorySnapshot {
+    /// The texts of each entry of `memory.yaml`, oldest first.
+    pub texts: BTreeMap<String, Vec<String>>,
+}
+
 /// What waits in the folder of signals at one moment, as expressions see it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]

@@ -20,6 +20,10 @@ pub enum FactSource {
     Queues,
     /// Stored signals.
     Signals,
+    /// What the sessions of the user spent today.
+    Costs,
+    /// What the rules of the pack remembered.
+    PackMemory,
     /// The files of the project.
     Project,
     /// The condition of each session type.
@@ -89,13 +93,15 @@ impl EvaluationPhase {
         let is_stop = !is_guard;
         match source {
             FactSource::Event | FactSource::Transcript | FactSource::Context => true,
-            FactSource::Breakers | FactSource::Queues => !matches!(self, Self::Excuse),
+            FactSource::Breakers
+            | FactSource::Queues
+            | FactSource::Costs
+            | FactSource::PackMemory => !matches!(self, Self::Excuse),
             FactSource::Signals => true,
             FactSource::Project => is_stop,
-            FactSource::SessionType => is_stop && !matches!(self, Self::Classification),
-            FactSource::Preferences | FactSource::Probes | FactSource::Rule => {
-                matches!(self, Self::Check)
-            }
+            FactSource::SessionType => !matches!(self, Self::Classification),
+            FactSource::Preferences | FactSource::Probes => is_guard || matches!(self, Self::Check),
+            FactSource::Rule => matches!(self, Self::Check),
             FactSource::Memory => matches!(self, Self::Check | Self::Excuse | Self::Message),
             FactSource::Excuses => matches!(self, Self::Check | Self::Message),
             FactSource::Outcome => matches!(self, Self::Message),
@@ -126,6 +132,8 @@ impl FactSource {
             | Self::Breakers
             | Self::Queues
             | Self::Signals
+            | Self::Costs
+            | Self::PackMemory
             | Self::Project
             | Self::SessionType
             | Self::Probes
@@ -153,9 +161,19 @@ pub struct FactSources(u32);
 impl FactSources {
     /// Sources that read the transcript.
     pub const TRANSCRIPT: Self = Self::of(&[FactSource::Transcript, FactSource::Context]);
+    /// Sources that read the session: its transcript, its type, whose conditions read it, or its costs.
+    pub const SESSION: Self =
+        Self::TRANSCRIPT.with(FactSource::SessionType).with(FactSource::Costs);
+    /// Sources that read what the user and external commands say.
+    pub const READINGS: Self = Self::of(&[FactSource::Preferences, FactSource::Probes]);
     /// Sources that read the stores of the project.
-    pub const STORES: Self =
-        Self::of(&[FactSource::Breakers, FactSource::Queues, FactSource::Signals]);
+    pub const STORES: Self = Self::of(&[
+        FactSource::Breakers,
+        FactSource::Queues,
+        FactSource::Signals,
+        FactSource::Costs,
+        FactSource::PackMemory,
+    ]);
     /// Sources for which links are followed.
     pub const PATHS: Self = Self::of(&[FactSource::CallPaths, FactSource::ProgramPaths]);
 

@@ -31,6 +31,8 @@ texts! {
     Session "session";
     Transcript "transcript";
     Tools "tools";
+    Agents "agents";
+    ToolCall "tool call";
     Commands "commands";
     Command "command";
     CommandKind "command kind";
@@ -49,6 +51,9 @@ texts! {
     Signals "signals";
     Context "context";
     State "state";
+    Costs "costs";
+    Memory "memory";
+    MemoryEntry "memory entry";
     Now "now";
     Rule "rule";
     Outcome "outcome";
@@ -85,6 +90,7 @@ texts! {
     Tier "tier of the context";
     Preference "preference";
     Probe "probe";
+    MemoryEntry "entry of the memory";
     SessionType "session type";
     Forge "code host";
     Signal "signal";
@@ -101,6 +107,8 @@ texts! {
     IssuedSecret "class of issued secrets";
     PermissionMode "permission mode";
     SessionSource "beginning of a session";
+    TimeZone "time zone";
+    InputField "field of a tool call that is kept";
 }
 
 impl PackName {

@@ -1,20 +1,23 @@
-//! Facts about what the agent did: tools and commands.
+//! Facts about what the agent did: tools, subagents, and commands.
 
+use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use rhai::Dynamic;
 
 use super::FactError;
+use super::ast::{Expr, ExprKind};
 use super::context::{ContextPart, Object};
 use super::dynamic::{count, text_argument, texts};
 use super::params::{COMMAND, NAME};
+use super::paths::Fact;
 use super::relations::{Invariant, Is};
 use super::row::{FactRow, field, method, number};
 use super::types::{Evidence::Structure, PackName, Subject, TextForm, Type, Unit};
 use policyd_facts::pattern::CommandPattern;
-use policyd_facts::{CommandOutcome, CommandVerdict, KindFacts, ShellCommand};
+use policyd_facts::{CommandOutcome, CommandVerdict, KindFacts, LatestCall, ShellCommand};
 
-/// Rows of `tools`, `commands` and what they lead to.
+/// Rows of `tools`, `agents`, `commands` and what they lead to.
 pub(super) const ROWS: &[FactRow] = &[
     number(
         Subject::Tools,
@@ -53,10 +56,10 @@ pub(super) const ROWS: &[FactRow] = &[
     ),
     field(
         Subject::Tools,
-        "last",
+        "last_name",
         Type::Text,
         Structure,
-        ["Name of the newest tool call, else empty.", "tools.last == \"Bash\""],
+        ["Name of the newest tool call, else empty.", "tools.last_name == \"Bash\""],
         |it, _| Ok(it.context().facts.tools.last_name.clone().into()),
     )
     .of_ids(PackName::Tool),
@@ -84,11 +87,129 @@ pub(super) const ROWS: &[FactRow] = &[
     .always(&[Invariant::AtMost("total")]),
     method(
         Subject::Tools,
+        "last",
+        NAME,
+        (Subject::ToolCall.as_type(), Structure),
+        ["The newest call of one tool, written out.", "tools.last(\"WebFetch\").at > 0"],
+        |it, args| {
+            let (facts, name) = (&it.context().facts, text_argument(args, 0)?);
+            if !it.context().lens.lens().kept_calls.contains(name.as_str()) {
+                return Err("the argument of `tools.last` must be written out".into());
+            }
+            let call = facts.tools.latest.get(name.as_str());
+            Ok(it.part(ContextPart::ToolCall(call.map(|it| Rc::new(it.clone())))))
+        },
+    )
+    .of_ids(PackName::Tool),
+    method(
+        Subject::Agents,
+        "ran",
+        NAME,
+        (Type::Bool, Structure),
+        [
+            "Whether a subagent of a type ran, and did not fail.",
+            "agents.ran(\"security-reviewer\")",
+        ],
+        |it, args| {
+            let name = text_argument(args, 0)?;
+            let call = it.context().facts.agents.get(name.as_str());
+            Ok(call.is_some_and(|it| it.outcome == CommandOutcome::Succeeded).into())
+        },
+    ),
+    method(
+        Subject::Agents,
+        "last",
+        NAME,
+        (Subject::ToolCall.as_type(), Structure),
+        [
+            "The newest call that started a subagent of a type.",
+            "agents.last(\"security-reviewer\").at > files.last_at",
+        ],
+        |it, args| {
+            let call = it.context().facts.agents.get(text_argument(args, 0)?.as_str());
+            Ok(it.part(ContextPart::ToolCall(call.map(|it| Rc::new(it.clone())))))
+        },
+    ),
+    field(
+        Subject::Agents,
+        "types",
+        Type::Texts,
+        Structure,
+        ["Types of the subagents that the agent started.", "agents.types.len() > 0"],
+        |it, _| Ok(texts(it.context().facts.agents.keys().cloned())),
+    ),
+    field(
+        Subject::ToolCall,
+        "exists",
+        Type::Bool,
+        Structure,
+        ["Whether there is one.", "agents.last(\"security-reviewer\").exists"],
+        |it, _| Ok(tool_call(it).is_some().into()),
+    )
+    .always(&[
+        Invariant::Either(Is::True, "at", Is::Zero),
+        Invariant::Either(Is::False, "at", Is::Positive),
+        Invariant::Either(Is::True, "outcome", Is::Empty),
+    ]),
+    number(
+        Subject::ToolCall,
+        "at",
+        Unit::Position,
+        Structure,
+        [
+            "Its position in the transcript, 0 when none.",
+            "agents.last(\"security-reviewer\").at > files.last_at",
+        ],
+        |it, _| Ok(count(tool_call(it).map_or(0, |it| it.seq))),
+    ),
+    field(
+        Subject::ToolCall,
+        "outcome",
+        Type::Text,
+        Structure,
+        ["How it ended.", "agents.last(\"security-reviewer\").outcome == \"succeeded\""],
+        |it, _| Ok(tool_call(it).map_or("", |it| outcome_name(it.outcome)).into()),
+    )
+    .with_values(OUTCOMES),
+    method(
+        Subject::ToolCall,
+        "input",
+        &[(Type::Text, PackName::InputField.as_domain())],
+        (Type::Text, Structure),
+        [
+            "A field of its input, else empty. Only the first 256 bytes are kept.",
+            "tools.last(\"Skill\").input(\"skill\") == \"review\"",
+        ],
+        |it, args| {
+            let name = text_argument(args, 0)?;
+            let text = tool_call(it).and_then(|it| it.input.get(name.as_str()));
+            Ok(text.cloned().unwrap_or_default().into())
+        },
+    ),
+    method(
+        Subject::Tools,
+        "skill_at",
+        NAME,
+        (Type::Int, Structure),
+        [
+            "Position at which a skill was invoked last, 0 when never.",
+            "tools.skill_at(\"review\") > files.last_at",
+        ],
+        |it, args| {
+            let name = text_argument(args, 0)?;
+            Ok(count(it.context().facts.skills.get(name.as_str()).copied().unwrap_or(0)))
+        },
+    )
+    .of_unit(Unit::Position),
+    method(
+        Subject::Tools,
         "skill_used",
         NAME,
         (Type::Bool, Structure),
         ["Whether a skill was invoked.", "tools.skill_used(\"review\")"],
-        |it, args| Ok(it.context().facts.skills.contains(text_argument(args, 0)?.as_str()).into()),
+        |it, args| {
+            Ok(it.context().facts.skills.contains_key(text_argument(args, 0)?.as_str()).into())
+        },
     ),
     field(
         Subject::Tools,
@@ -96,7 +217,7 @@ pub(super) const ROWS: &[FactRow] = &[
         Type::Texts,
         Structure,
         ["Names of the skills that were invoked.", "tools.skills.len() == 0"],
-        |it, _| Ok(texts(it.context().facts.skills.iter().cloned())),
+        |it, _| Ok(texts(it.context().facts.skills.keys().cloned())),
     ),
     field(
         Subject::Tools,
@@ -328,7 +449,7 @@ pub(super) const ROWS: &[FactRow] = &[
         ["How the call ended.", "commands.last(\"git push\").outcome == \"succeeded\""],
         |it, _| Ok(of_command(it, |it| outcome_name(it.outcome).into())),
     )
-    .with_values(&["", "pending", "succeeded", "failed", "denied", "background"]),
+    .with_values(OUTCOMES),
     field(
         Subject::Command,
         "verdict",
@@ -368,6 +489,27 @@ pub(super) const ROWS: &[FactRow] = &[
     .of_form(TextForm::Branch),
 ];
 
+/// How a call can have ended; empty without a call.
+const OUTCOMES: &[&str] = &["", "pending", "succeeded", "failed", "denied", "background"];
+
+fn tool_call(it: &Object) -> Option<&LatestCall> {
+    if let ContextPart::ToolCall(call) = &it.part { call.as_deref() } else { None }
+}
+
+/// Returns the tools of which an expression asks for the newest call.
+#[must_use]
+pub fn kept_calls(tree: &Expr) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    tree.visit(&mut |part| {
+        let owners = part.fact().into_iter().flat_map(Fact::owners);
+        let step = owners.filter(|it| it.is("tools.last")).find_map(Fact::last);
+        if let Some([Expr { kind: ExprKind::Text(name), .. }]) = step.map(|it| it.arguments) {
+            found.insert(name.clone());
+        }
+    });
+    found
+}
+
 fn last_command(it: &Object, args: &[Dynamic]) -> Result<Option<Rc<ShellCommand>>, FactError> {
     let pattern = CommandPattern::parse(&text_argument(args, 0)?);
     let recent = it.context().facts.commands.recent.iter().rev();
@@ -406,7 +548,7 @@ fn is_pending(it: &Object) -> bool {
 /// Skills asked for that were not invoked; a plugin's name before the last colon does not count.
 fn skills_missed(facts: &policyd_facts::Facts) -> Vec<String> {
     let plain = |name: &str| name.rsplit(':').next().unwrap_or(name).to_lowercase();
-    let used: Vec<String> = facts.skills.iter().map(|it| plain(it)).collect();
+    let used: Vec<String> = facts.skills.keys().map(|it| plain(it)).collect();
     facts.skills_asked.iter().filter(|it| !used.contains(&plain(it))).cloned().collect()
 }
 

@@ -1,6 +1,8 @@
 //! The lens: the commands, files and texts that a pack wants the fold to detect, as plain data from
 //! `vocabulary.yaml`.
 
+use std::collections::BTreeSet;
+
 pub use policyd_shell::vocabulary::{ValueOptions, Wrapper};
 use policyd_yaml::rows::Rows;
 use serde::{Deserialize, Serialize};
@@ -27,6 +29,8 @@ pub struct MatcherConfig {
     pub package_files: Vec<String>,
     /// Tools that edit files.
     pub edit_tools: Vec<String>,
+    /// Tools of which the newest call is kept.
+    pub kept_calls: BTreeSet<String>,
     /// Tools that run a shell command.
     pub shell_tools: Vec<String>,
     /// Programs whose operands are names of tasks, such as `make`.

@@ -81,8 +81,8 @@ pub struct Facts {
     pub folder: String,
     /// Last known permission mode. Empty if unknown.
     pub permission_mode: String,
-    /// Skills that were invoked, by name.
-    pub skills: BTreeSet<String>,
+    /// Skills that were invoked, each with the position of the last time.
+    pub skills: BTreeMap<String, u64>,
     /// Skills that the user named without loading them.
     pub skills_asked: BTreeSet<String>,
     /// Tool calls without a result, oldest first.
@@ -93,6 +93,8 @@ pub struct Facts {
     pub ended: Vec<u64>,
     /// Reports of subagents, oldest first.
     pub subagents: Vec<SubagentReport>,
+    /// The newest call that started a subagent, by the type of the subagent.
+    pub agents: BTreeMap<String, LatestCall>,
     /// Position of the last turn that ended without a stop, because a user interrupted it or the
     /// API failed, or 0.
     pub cut_off_seq: u64,
@@ -121,6 +123,17 @@ pub struct SubagentReport {
     pub agent: String,
     /// Position of the newest report.
     pub seq: u64,
+}
+
+/// The newest tool call of a kind.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct LatestCall {
+    /// Position of the call.
+    pub seq: u64,
+    /// How it ended.
+    pub outcome: CommandOutcome,
+    /// The fields [`record::wire::KEPT_FIELDS`] of its input, each cut at `INPUT_FIELD_BYTES_MAX`.
+    pub input: BTreeMap<String, String>,
 }
 
 /// Count of occurrences, and position of the last one.
@@ -188,6 +201,8 @@ pub struct Tools {
     pub denied: u64,
     /// Calls that hooks saw and the transcript does not show. Known at a stop only.
     pub unseen: u64,
+    /// The newest call of each tool that the lens names.
+    pub latest: BTreeMap<String, LatestCall>,
     /// Name of the newest call.
     pub last_name: String,
     /// Position of the newest call.

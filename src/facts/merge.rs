@@ -4,10 +4,11 @@
 //! Contains: edits, findings, commands, tool calls. Does not contain: prompts, messages, todo items
 //! and tokens of a subagent.
 
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use super::fold::push_bounded;
-use super::{Commands, EditedFile, Facts, KindFacts, ShellCommand, Tools};
+use super::{Commands, EditedFile, Facts, KindFacts, LatestCall, ShellCommand, Tools};
 use policyd_base::limits::{
     COMMANDS_KEPT_MAX, ENDED_CALLS_KEPT_MAX, FILES_KEPT_MAX, FINDINGS_KEPT_MAX, PENDING_TOOLS_MAX,
 };
@@ -77,7 +78,9 @@ impl Facts {
             compactions,
             pending,
             background,
+            skills,
             subagents,
+            agents,
             cut_off_seq,
             stop_seq,
             sidechain: _,
@@ -90,7 +93,6 @@ impl Facts {
             branch_recorded: _,
             folder: _,
             permission_mode: _,
-            skills: _,
             skills_asked: _,
             ended: _,
             feedback: _,
@@ -111,6 +113,8 @@ impl Facts {
         change(&mut compactions.last_seq);
         pending.iter_mut().chain(background).for_each(|it| change(&mut it.seq));
         subagents.iter_mut().for_each(|it| change(&mut it.seq));
+        agents.values_mut().chain(tools.latest.values_mut()).for_each(|it| change(&mut it.seq));
+        skills.values_mut().for_each(&change);
         change(cut_off_seq);
         change(stop_seq);
     }
@@ -126,6 +130,7 @@ impl Facts {
             files,
             findings,
             skills,
+            agents,
             pending,
             background,
             ended,
@@ -162,7 +167,11 @@ impl Facts {
             }
         }
         self.findings.extend(findings);
-        self.skills.extend(skills);
+        for (name, seq) in skills {
+            let own = self.skills.entry(name).or_default();
+            *own = seq.max(*own);
+        }
+        keep_newest(&mut self.agents, agents);
         self.pending.extend(pending);
         self.background.extend(background);
         for hash in ended {
@@ -190,6 +199,7 @@ impl Tools {
             by_name,
             failed,
             denied,
+            latest,
             last_name,
             last_seq,
             // The agent's own.
@@ -203,9 +213,20 @@ impl Tools {
         for (name, count) in by_name {
             *self.by_name.entry(name).or_default() += count;
         }
+        keep_newest(&mut self.latest, latest);
         if last_seq > self.last_seq {
             self.last_seq = last_seq;
             self.last_name = last_name;
+        }
+    }
+}
+
+/// Adds calls that are newer than those of the same name.
+fn keep_newest(own: &mut BTreeMap<String, LatestCall>, part: BTreeMap<String, LatestCall>) {
+    for (name, call) in part {
+        let newest = own.entry(name).or_default();
+        if call.seq > newest.seq {
+            *newest = call;
         }
     }
 }

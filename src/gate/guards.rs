@@ -11,20 +11,21 @@ use super::approvals;
 use super::call_files::DiskReader;
 use super::client_rules::ClientRules;
 use super::context::GateContext;
+use super::inputs::AskLimits;
 use super::on_disk::{self, GateDisk};
 use super::output::{self, Report};
 use super::permission;
 use super::request::Request;
 use super::scripts::ScriptGuards;
 use super::work_tree::CleanTrees;
-use policyd_base::limits::SPOKEN_CHARS_MAX;
-use policyd_evaluation::Detail;
+use policyd_base::limits::{GUARD_PROBES_DEADLINE, SPOKEN_CHARS_MAX};
 use policyd_evaluation::call_code;
 use policyd_evaluation::called::{By, LoggedEvent};
 use policyd_evaluation::combine::Decision;
 use policyd_evaluation::guards::{self, GuardsOutcome};
 use policyd_evaluation::message::cut;
 use policyd_evaluation::situation::EventContext;
+use policyd_evaluation::{self as evaluation, Detail};
 use policyd_fact_table::Evaluator;
 use policyd_fact_table::call_facts::CallFacts;
 use policyd_fact_table::context::FactView;
@@ -32,6 +33,7 @@ use policyd_fact_table::source::{FactSource, FactSources};
 use policyd_facts::call::{AnalysisContext, Call, CallEnvironment, ShellText};
 use policyd_facts::event::EventKind;
 use policyd_packs as packs;
+use policyd_policy::AskedNames;
 use policyd_policy::guards::Guard;
 use policyd_record::decision_log;
 use policyd_record::mask::{mask, mask_json};
@@ -52,6 +54,8 @@ pub(super) struct JudgedCall {
     elsewhere: BTreeSet<String>,
     /// The rules of the client, at a permission prompt.
     rules: Option<ClientRules>,
+    /// Number of prompts of the session, as far as it was read.
+    prompts: u64,
 }
 
 /// An event that guards may apply to.
@@ -62,9 +66,9 @@ pub(super) struct GuardEvaluation<'a> {
 impl GuardEvaluation<'_> {
     /// Judges the guards that the event concerns. Whether there was any.
     pub(super) fn guard(&self, report: &mut Report) -> bool {
-        let Some(JudgedCall { mut guarded, seen, elsewhere, rules }) = self.judge(report) else {
-            return false;
-        };
+        let Some(judged) = self.judge(report) else { return false };
+        let JudgedCall { mut guarded, seen, elsewhere, rules, prompts } = judged;
+        self.context.change_memory(&guarded.memory, prompts, report);
         if let Some(rules) = rules.filter(|_| guarded.decision == Decision::Allow) {
             permission::confirm(self.context, &rules, &seen, &mut guarded, report);
         }
@@ -97,7 +101,7 @@ impl GuardEvaluation<'_> {
         }
         seen.allowed = rules.iter().flat_map(|it| it.allowed_programs(&seen)).collect();
         let seen = Rc::new(seen);
-        let reads_session = |it: &Guard| it.sources.has_some(FactSources::TRANSCRIPT);
+        let reads_session = |it: &Guard| it.sources.has_some(FactSources::SESSION);
         let reads_stores = |it: &Guard| it.sources.has_some(FactSources::STORES);
         let recognized = |it: &&&Guard| guards::matches_any_program(it, &seen.call, values);
         let mut view =
@@ -106,27 +110,72 @@ impl GuardEvaluation<'_> {
                 // Looking for the client costs time, and a guard that no program matches does not fire.
                 false => self.event_alone(concerned.iter().any(|it| recognized(&it))),
             };
-        if concerned.iter().filter(|it| reads_stores(it)).any(|it| recognized(&it)) {
-            view.stores = Rc::new(it.load_stores(FactSources::STORES));
+        let reading = concerned.iter().filter(|it| reads_stores(it) && recognized(it));
+        let sources = reading.fold(FactSources::default(), |all, it| all.union(it.sources));
+        if sources.has_some(FactSources::STORES) {
+            view.stores = Rc::new(it.load_stores(sources, &view, report));
         }
         view.call = Some(Rc::clone(&seen));
         let context = Rc::clone(&view.context);
         let mut evaluator = ManuallyDrop::new(Evaluator::new(Rc::new(view)));
         evaluator.watch.clone_from(&self.context.request.watch);
+        let asking = concerned.iter().copied().filter(|it| self.asks(it) && recognized(&it));
+        let asking: Vec<&Guard> = asking.chain(self.asking_in_scripts(&seen)).collect();
+        self.ask(&asking, &mut evaluator, report);
         let asked = (&*context, &mut *evaluator);
         // The result of a tool is not kept.
         let masks = |it: &Guard| !event.tool_response.is_null() && it.masks;
-        let reads_files = |it: &Guard| it.sources.has_some(FactSources::FILES);
-        let elsewhere = concerned
-            .iter()
-            .filter(|it| reads_session(it) || reads_stores(it) || masks(it) || reads_files(it));
+        let unkept = FactSources::SESSION
+            .union(FactSources::STORES)
+            .union(FactSources::FILES)
+            .union(FactSources::READINGS);
+        let elsewhere = concerned.iter().filter(|it| it.sources.has_some(unkept) || masks(it));
         let elsewhere = elsewhere.map(|it| it.id.clone()).collect();
         let detail = self.context.request.detail;
         let mut guarded =
             guards::judge(concerned.iter().copied(), event, &seen, asked.0, asked.1, detail);
         let scripts = ScriptGuards { context: it, seen: &seen };
         scripts.judge(asked.0, asked.1, &mut guarded);
-        Some(JudgedCall { guarded, seen, elsewhere, rules })
+        let prompts = context.facts.prompts.count;
+        Some(JudgedCall { guarded, seen, elsewhere, rules, prompts })
+    }
+
+    /// Returns whether a guard reads the type of the session, a preference, or a probe.
+    fn asks(&self, guard: &Guard) -> bool {
+        guard.sources.has_some(FactSources::READINGS.with(FactSource::SessionType))
+    }
+
+    /// Returns the guards that a file concerns that the call runs, and that ask.
+    fn asking_in_scripts(&self, seen: &CallFacts) -> Vec<&Guard> {
+        let it = self.context;
+        let (event, now) = (&it.request.event, it.request.now);
+        let values = &it.words.lens.lens().value_options;
+        let scripts = seen.call.all_scripts();
+        let found = scripts.iter().flat_map(|script| {
+            let guards = guards::script_guards(it.policy, event, &script.call, now);
+            guards.into_iter().filter(|guard| {
+                self.asks(guard) && guards::matches_any_program(guard, &script.call, values)
+            })
+        });
+        found.collect()
+    }
+
+    /// Classifies the session, looks for preferences, and runs probes, as far as guards read them.
+    fn ask(&self, guards: &[&Guard], evaluator: &mut Evaluator, report: &mut Report) {
+        let it = self.context;
+        if guards.iter().any(|it| it.sources.contains(FactSource::SessionType)) {
+            let forced = it.forced_type(report);
+            evaluation::classify(it.policy, forced.as_deref(), evaluator);
+        }
+        let mut asked = AskedNames::default();
+        guards.iter().for_each(|it| asked.add(&it.asks));
+        if asked.is_empty() {
+            return;
+        }
+        // Guards do not wait for the transcript, so they do not know its branch.
+        let limits = AskLimits { branch: "", deadline: GUARD_PROBES_DEADLINE };
+        let (_, answers) = it.read_asked(&asked, limits, evaluator, report);
+        answers.save(it.world);
     }
 
     /// Adds to a call the variables that are in the environment of the client, so that a value that the shell assigns reaches

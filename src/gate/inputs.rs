@@ -26,7 +26,7 @@ use policyd_fact_table::source::{FactSource, FactSources};
 use policyd_facts::Facts;
 use policyd_facts::event::EventKind;
 use policyd_packs as packs;
-use policyd_policy::Preference;
+use policyd_policy::{AskedNames, Preference};
 use policyd_record::mask::mask_json;
 use policyd_state::context::Overrides;
 use policyd_state::{SessionState, StopMark};
@@ -39,6 +39,7 @@ use policyd_tasks::Stores;
 use policyd_workspace::project::{self, Project};
 use policyd_world::WorldError;
 use policyd_yaml::checksum::{checksum, hex};
+use policyd_yaml::suggest;
 
 /// What was read before anything is asked.
 pub(super) struct EvaluationInputs {
@@ -65,6 +66,15 @@ impl EvaluationInputs {
         ]);
         StopMark { key: hex(&key), line: request.line.clone(), at: request.now }
     }
+}
+
+/// What bounds the probes of one event.
+#[derive(Clone, Copy)]
+pub(super) struct AskLimits<'a> {
+    /// The git branch of the session; another branch has other answers.
+    pub(super) branch: &'a str,
+    /// Time of all probes together.
+    pub(super) deadline: Duration,
 }
 
 impl GateContext<'_> {
@@ -109,8 +119,10 @@ impl GateContext<'_> {
                 read.facts.lines_foreign
             ));
         }
-        let reads_project =
-            self.policy.sources.contains(FactSource::Project) && event.kind.is_stop();
+        let reads_project = match event.kind.is_stop() {
+            true => self.policy.sources.contains(FactSource::Project),
+            false => self.types_read_project(),
+        };
         let project_view = reads_project.then(|| self.reader().view(&read.facts)).flatten();
         let situation = EventContext {
             gauged: true,
@@ -126,9 +138,17 @@ impl GateContext<'_> {
             overrides: self.overrides(report),
             now: self.request.now,
         };
-        let stores = Rc::new(self.load_stores(self.policy.sources));
-        let view = FactView { stores, ..situation.view(self.policy, self.words) };
+        let view = situation.view(self.policy, self.words);
+        let stores = Rc::new(self.load_stores(self.policy.sources, &view, report));
+        let view = FactView { stores, ..view };
         EvaluationInputs { view, cursor, read: how_far, subagents, forgotten, remote_host }
+    }
+
+    /// Returns whether the condition of a session type reads the files of the project.
+    fn types_read_project(&self) -> bool {
+        let types = self.policy.session_types.iter();
+        let mut sources = types.map(|it| FactSources::of_uses(it.when.uses.iter()));
+        sources.any(|it| it.contains(FactSource::Project))
     }
 
     /// Reads the transcript; at a stop until it shows everything that the event and hooks report.
@@ -162,12 +182,23 @@ impl GateContext<'_> {
         Reader { world, lens, key, cursors, deadline }.add(&mut read.facts, transcript)
     }
 
-    /// Loads what rules with these sources read of the stores.
-    pub(super) fn load_stores(&self, sources: FactSources) -> StoreSnapshots {
+    /// Loads what rules with these sources read of the stores. `view`: the event and its session.
+    pub(super) fn load_stores(
+        &self,
+        sources: FactSources,
+        view: &FactView,
+        report: &mut Report,
+    ) -> StoreSnapshots {
         if !sources.has_some(FactSources::STORES) {
             return StoreSnapshots::default();
         }
-        Stores { now: self.request.now, ..self.stores(Duration::ZERO) }.snapshots(sources)
+        let stores = Stores { now: self.request.now, ..self.stores(Duration::ZERO) };
+        let reads = |source| sources.contains(source);
+        let costs = reads(FactSource::Costs).then(|| self.cost_snapshot(view, report)).flatten();
+        let prompts = view.context.facts.prompts.count;
+        let memory =
+            reads(FactSource::PackMemory).then(|| self.memory_snapshot(prompts, report)).flatten();
+        StoreSnapshots { costs, memory, ..stores.snapshots(sources) }
     }
 
     /// What the environment says of the context's window, where the pack asks.
@@ -249,17 +280,32 @@ impl GateContext<'_> {
         evaluator: &mut Evaluator,
         report: &mut Report,
     ) -> (FactView, Answers) {
-        let memory = self.store.paths(&self.request.event.session_id).folder;
         let view = FactView { session_type: plan.session_type, ..view };
         report.note(format!("session type: {}", view.session_type));
-        if plan.preferences.is_empty() && plan.probes.is_empty() {
-            return (view, Answers::none(&memory));
+        let branch = view.context.facts.branch.clone();
+        let limits = AskLimits { branch: &branch, deadline: self.policy.settings.deadline };
+        let (readings, answers) = self.read_asked(&plan.asks, limits, evaluator, report);
+        (FactView { readings: Rc::new(readings), ..view }, answers)
+    }
+
+    /// Looks for the preferences and runs the probes that are asked, and shows them to expressions. Returns the answers to
+    /// save.
+    pub(super) fn read_asked(
+        &self,
+        asked: &AskedNames,
+        limits: AskLimits<'_>,
+        evaluator: &mut Evaluator,
+        report: &mut Report,
+    ) -> (Readings, Answers) {
+        let memory = self.store.paths(&self.request.event.session_id).folder;
+        if asked.is_empty() {
+            return (Readings::default(), Answers::none(&memory));
         }
         let preferences = self.policy.preferences.iter();
         let preferences: Vec<_> =
-            preferences.filter(|it| plan.preferences.contains(&it.id)).collect();
+            preferences.filter(|it| asked.preferences.contains(&it.id)).collect();
         let probes = self.policy.probes.iter();
-        let probes: Vec<_> = probes.filter(|it| plan.probes.contains(&it.id)).collect();
+        let probes: Vec<_> = probes.filter(|it| asked.probes.contains(&it.id)).collect();
         let remembers = preferences.iter().any(|it| it.once)
             || probes.iter().any(|it| it.enabled && it.cache.is_some());
         let mut answers =
@@ -277,9 +323,9 @@ impl GateContext<'_> {
         report.around.preferences.clone_from(&readings.preferences);
         let found = Rc::new(readings.clone());
         evaluator.change(|it| it.readings = found);
-        let (branch, answers_of) = (view.context.facts.branch.as_str(), &mut answers);
+        let answers_of = &mut answers;
         readings.probes =
-            ProbeRunner { context: self, branch, evaluator, answers: answers_of, report }
+            ProbeRunner { context: self, limits, evaluator, answers: answers_of, report }
                 .run(&probes);
         for (id, reading) in &readings.probes {
             report.note(match reading {
@@ -292,7 +338,28 @@ impl GateContext<'_> {
                 ProbeResult::Failed(why) => format!("probe {id} failed: {why}"),
             });
         }
-        (FactView { readings: Rc::new(readings), ..view }, answers)
+        let found = Rc::new(readings.clone());
+        evaluator.change(|it| it.readings = found);
+        (readings, answers)
+    }
+
+    /// The session type that the environment names; an unknown one is reported.
+    pub(super) fn forced_type(&self, report: &mut Report) -> Option<String> {
+        // A project can set variables.
+        if self.is_organization {
+            return None;
+        }
+        let variables = &self.policy.settings.session_type_env;
+        let forced = variables.iter().find_map(|it| self.world.env(it));
+        if let Some(name) = forced.as_deref().filter(|it| !self.policy.has_session_type(it)) {
+            let known: Vec<&str> =
+                self.policy.session_types.iter().map(|it| it.id.as_str()).collect();
+            let help = suggest::did_you_mean(name, &known).unwrap_or_default();
+            report.problem(&format!(
+                "the environment forces an unknown session type `{name}`; {help}"
+            ));
+        }
+        forced
     }
 
     /// Whether a preference is found; nothing where a file could not be read and none says it.

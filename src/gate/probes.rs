@@ -1,10 +1,11 @@
-//! The probes of a stop: answered from memory where they may be, each through its circuit breaker,
+//! The probes of an event: answered from memory where they may be, each through its circuit breaker,
 //! all of them under one deadline.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::context::GateContext;
+use super::inputs::AskLimits;
 use super::output::Report;
 use policyd_evaluation as evaluation;
 use policyd_fact_table::context::ProbeResult;
@@ -17,11 +18,10 @@ use policyd_state::breaker::{
 };
 use policyd_store::probe_cache::{self, Answers};
 
-/// The probes of one stop at work.
+/// The probes of one event at work.
 pub(super) struct ProbeRunner<'r> {
     pub(super) context: &'r GateContext<'r>,
-    /// The git branch of the session.
-    pub(super) branch: &'r str,
+    pub(super) limits: AskLimits<'r>,
     pub(super) evaluator: &'r mut Evaluator,
     pub(super) answers: &'r mut Answers,
     pub(super) report: &'r mut Report,
@@ -35,7 +35,7 @@ impl ProbeRunner<'_> {
         let mut readings = BTreeMap::new();
         for probe in probes {
             let spent = world.elapsed().saturating_sub(began);
-            let left = self.context.policy.settings.deadline.saturating_sub(spent);
+            let left = self.limits.deadline.saturating_sub(spent);
             let reading =
                 evaluation::switched_off(probe).unwrap_or_else(|| self.reading(probe, left));
             readings.insert(probe.id.clone(), reading);
@@ -46,7 +46,7 @@ impl ProbeRunner<'_> {
     fn reading(&mut self, probe: &Probe, left: Duration) -> ProbeResult {
         let (id, folder, now) = (&probe.id, &self.context.project.folder, self.context.request.now);
         let question = Question { probe, stdin: template::render(&probe.stdin, self.evaluator) };
-        let asked = probe_cache::question(probe, folder, self.branch, &question.stdin);
+        let asked = probe_cache::question(probe, folder, self.limits.branch, &question.stdin);
         if let Some(reading) = self.answers.find(probe, &asked, now) {
             self.report.note(format!("probe {id} was asked the same before"));
             return reading;

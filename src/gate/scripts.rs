@@ -139,7 +139,7 @@ impl ScriptGuards<'_> {
 fn can_judge(guard: &Guard) -> bool {
     let body = &*guard.body;
     let stops = matches!(body.verb, GuardAction::Ask | GuardAction::Block | GuardAction::Halt);
-    let elsewhere = guard.sources.has_some(FactSources::TRANSCRIPT)
+    let elsewhere = guard.sources.has_some(FactSources::SESSION)
         || guard.sources.has_some(FactSources::STORES)
         || guard.sources.contains(FactSource::WorkTree);
     stops && guard.mode != Mode::Warn && !elsewhere

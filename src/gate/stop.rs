@@ -23,7 +23,6 @@ use policyd_store::decision_log::DECISION_LOG;
 use policyd_store::file::Saved;
 use policyd_store::session::{LockError, LockedSession};
 use policyd_store::transcript;
-use policyd_yaml::suggest;
 
 /// A stop that is evaluated by a valid pack.
 pub(super) struct StopEvaluation<'a> {
@@ -62,7 +61,7 @@ impl StopEvaluation<'_> {
         evaluator.watch.clone_from(&request.watch);
 
         // Ask what must be asked before the lock is taken.
-        let forced = self.forced_type(&mut report);
+        let forced = it.forced_type(&mut report);
         let plan = evaluation::plan(it.policy, context, forced.as_deref(), &mut evaluator);
         let (view, answers) = it.ask(plan, gathered.view.clone(), &mut evaluator, &mut report);
 
@@ -163,26 +162,6 @@ impl StopEvaluation<'_> {
             return outcome;
         }
         evaluation::decide(EvaluationContext { allowed: &allowed, ..bench }, evaluator)
-    }
-
-    /// The session type that the environment names; an unknown one is reported.
-    fn forced_type(&self, report: &mut Report) -> Option<String> {
-        // A project can set variables.
-        if self.context.is_organization {
-            return None;
-        }
-        let variables = &self.context.policy.settings.session_type_env;
-        let forced = variables.iter().find_map(|it| self.context.world.env(it));
-        if let Some(name) = forced.as_deref().filter(|it| !self.context.policy.has_session_type(it))
-        {
-            let known: Vec<&str> =
-                self.context.policy.session_types.iter().map(|it| it.id.as_str()).collect();
-            let help = suggest::did_you_mean(name, &known).unwrap_or_default();
-            report.problem(&format!(
-                "the environment forces an unknown session type `{name}`; {help}"
-            ));
-        }
-        forced
     }
 
     /// Notes what the pack says about a stop that was judged.

@@ -8,8 +8,8 @@ use serde_json::{Map, Value};
 use super::Caller;
 use policyd_base::id::SessionId;
 use policyd_base::limits;
+use policyd_base::text::cut_front;
 use policyd_facts::event::{BackgroundTask, ContinuedConversation, Event, EventKind, FailedCall};
-use policyd_facts::fold::cut_front;
 use policyd_facts::record::repaired;
 use policyd_harness::{self as harness, Harness, claude_code};
 

@@ -227,7 +227,7 @@ fn same(one: &Option<Expression>, other: &Option<Expression>) -> bool {
 /// How much a guard keeps from happening.
 const fn strength(verb: GuardAction) -> u8 {
     match verb {
-        GuardAction::Allow => 0,
+        GuardAction::Allow | GuardAction::Remember => 0,
         GuardAction::Warn | GuardAction::Context => 1,
         GuardAction::Mask => 2,
         GuardAction::Ask | GuardAction::Defer => 3,

@@ -108,7 +108,7 @@ fn put<T>(rules: &mut Vec<T>, rule: T, is_same: impl Fn(&T) -> bool) {
 /// Returns how much a guard can do to a call. 0 if it does nothing.
 fn strength(guard: &Guard) -> u8 {
     match (guard.mode, guard.body.verb) {
-        (Mode::Shadow, _) | (_, GuardAction::Allow) => 1,
+        (Mode::Shadow, _) | (_, GuardAction::Allow | GuardAction::Remember) => 1,
         (Mode::Warn, _) | (_, GuardAction::Context | GuardAction::Warn) => 2,
         (Mode::Enforce, GuardAction::Mask) => 3,
         (Mode::Enforce, GuardAction::Ask | GuardAction::Defer) => 4,

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::approval::ApprovalLevel;
-use super::builder::Builder;
+use super::builder::{Builder, ReadFacts};
 use super::considerations::{CheckerCache, Checkers};
 use super::context::{self, ContextFile};
 use super::exemptions::Exemption;
@@ -19,10 +19,10 @@ use super::tables::Table;
 use super::vocabulary::{Vocabulary, listed_names};
 use super::{
     Check, CheckDefinition, ManifestSettings, MessageChoice, Policy, Preference, Probe, Route,
-    SessionType, SourceLocation, breakers, manifest, messages,
+    SessionType, SourceLocation, breakers, manifest, memory, messages,
 };
 use policyd_base::limits::PROBES_DEADLINE_MAX;
-use policyd_fact_table::source::{EvaluationPhase, FactSources};
+use policyd_fact_table::source::EvaluationPhase;
 use policyd_fact_table::types::Names;
 use policyd_facts::call::ProgramDatabase;
 use policyd_facts::cursor::Key;
@@ -30,6 +30,7 @@ use policyd_facts::event::EventKind;
 use policyd_facts::lens::MatcherConfig;
 use policyd_state::breaker;
 use policyd_state::failure::Failures;
+use policyd_state::memory::MemorySettings;
 use policyd_yaml::Diagnostic;
 use policyd_yaml::memo::Memo;
 
@@ -90,7 +91,8 @@ pub(super) struct Built {
     preferences: Vec<Preference>,
     probes: Vec<Probe>,
     pub(super) resilience: Shared<Resilience>,
-    sources: FactSources,
+    memory: Vec<(String, MemorySettings)>,
+    reads: ReadFacts,
     tables: Vec<Table>,
     pub(super) context: Shared<ContextFile>,
     guards: Vec<Guard>,
@@ -140,6 +142,7 @@ pub(super) fn build(
     let preferences = preferences.filter_map(|it| builder.preference(it)).collect();
     let probes = wanted(layers.list("probes.yaml"));
     let probes: Vec<Probe> = probes.filter_map(|it| builder.probe(it)).collect();
+    builder.probe_events = asked_events(layers, &probes);
     if builder.deadline.is_none() {
         extend_deadline(&mut settings, &probes);
     }
@@ -152,8 +155,9 @@ pub(super) fn build(
         None => Shared::new(messages::voices(layers.top("messages.yaml"))),
     };
     let resilience = builder.resilience_over(layers, base);
+    let memory = builder.memory(layers);
+    builder.memory.extend(memory.iter().cloned());
     let (guards, disabled_guards) = builder.guards(layers);
-    let sources = builder.sources;
     Built {
         settings,
         guards,
@@ -167,7 +171,8 @@ pub(super) fn build(
         preferences,
         probes,
         resilience,
-        sources,
+        memory,
+        reads: std::mem::take(&mut builder.reads),
         tables: builder.tables(layers),
         context: match base.filter(|_| !layers.owns(&[context::FILE])) {
             Some(base) => base.context.clone(),
@@ -175,6 +180,12 @@ pub(super) fn build(
         },
         messages,
     }
+}
+
+/// Returns the events at which guards may ask each probe. Those of the packs below are built with them.
+fn asked_events(layers: &Layers, probes: &[Probe]) -> BTreeMap<String, Vec<EventKind>> {
+    let below = layers.list("probes.yaml").iter().map(|it| (it.id.clone(), Vec::new()));
+    below.chain(probes.iter().map(|it| (it.id.clone(), it.at.clone()))).collect()
 }
 
 /// Extends the deadline to the slowest probe: a pack that enables a slow probe means the probe to have
@@ -188,7 +199,8 @@ fn extend_deadline(settings: &mut ManifestSettings, probes: &[Probe]) {
 /// Returns the names that expressions can use: those of `base` if the layers add none.
 fn names(layers: &Layers, base: Option<&Foundation>, vocabulary: &Arc<Vocabulary>) -> Arc<Names> {
     let base = base.filter(|it| Arc::ptr_eq(&it.vocabulary, vocabulary) && !layers.incomplete);
-    let files = ["preferences.yaml", "probes.yaml", "session_types.yaml", context::FILE];
+    let files =
+        ["preferences.yaml", "probes.yaml", "session_types.yaml", memory::FILE, context::FILE];
     if let Some(base) = base.filter(|_| !layers.owns(&files)) {
         return Arc::clone(&base.names);
     }
@@ -204,6 +216,7 @@ fn names(layers: &Layers, base: Option<&Foundation>, vocabulary: &Arc<Vocabulary
         probes: ids(layers.list("probes.yaml")),
         session_types: ids(layers.list("session_types.yaml")),
         forges: vocabulary.forges.iter().map(|(name, _)| name.clone()).collect(),
+        memory: ids(layers.list(memory::FILE)),
         tiers: ids(layers.section(context::FILE, context::TIERS)),
         incomplete: layers.incomplete,
         record: None,
@@ -227,7 +240,8 @@ pub(super) fn policy(name: String, built: Built) -> Policy {
     let vocabulary = Arc::unwrap_or_clone(built.vocabulary);
     let ContextFile { rules: context, told_at: context_told_at } = built.context.into_owned();
     let block_headers = messages::block_headers(&built.messages);
-    let lens = MatcherConfig { block_headers, ..vocabulary.lens };
+    let lens =
+        MatcherConfig { block_headers, kept_calls: built.reads.kept_calls, ..vocabulary.lens };
     // A program that only an approval names is not dangerous behind an unknown wrapper.
     let guarded = built.guards.iter().filter(|it| it.level == ApprovalLevel::None);
     let guarded = guarded.flat_map(|it| it.commands.iter());
@@ -244,7 +258,9 @@ pub(super) fn policy(name: String, built: Built) -> Policy {
         probes: built.probes.into(),
         breakers: resilience.breakers.into(),
         failures: resilience.failures.into(),
-        sources: built.sources,
+        memory: built.memory.into(),
+        sources: built.reads.sources,
+        zones: built.reads.zones,
         breaker_origins: resilience.origins.into(),
         routes: resilience.routes.into(),
         rationalization_words: resilience.rationalizations.words(),

@@ -3,17 +3,21 @@
 //! Contains: types of expressions and templates, missing keys, unknown names, lists of entries.
 //! Does not contain: the meaning of any file.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::layers::LayerEntry;
 use super::{Choice, Expression, SourceLocation, builtin};
 use policyd_fact_table::check::{self, Typed};
+use policyd_fact_table::clock_facts::{self, ZoneRules};
 use policyd_fact_table::pattern::check_regex;
 use policyd_fact_table::source::{self, EvaluationPhase, FactSource, FactSources};
 use policyd_fact_table::template::{self, TemplatePart};
 use policyd_fact_table::types::{Evidence, Names, Type};
+use policyd_fact_table::work_facts;
+use policyd_facts::event::EventKind;
+use policyd_state::memory::MemorySettings;
 use policyd_yaml::memo::Memo;
 use policyd_yaml::node::Node;
 use policyd_yaml::{Diagnostic, Span, Suggestion, suggest};
@@ -26,19 +30,35 @@ const OF_GUARDS: &str = "it is available only in guards.yaml and other files of 
 const KNOWN_LATER: &str = "session types come first, then preferences and probes, then checks, \
      then messages; each sees what came before it";
 
+/// What the expressions of a pack read.
+#[derive(Debug, Default)]
+pub(super) struct ReadFacts {
+    /// Sources of the facts.
+    pub(super) sources: FactSources,
+    /// Rules of the time zones.
+    pub(super) zones: ZoneRules,
+    /// Tools of which the newest call is kept.
+    pub(super) kept_calls: BTreeSet<String>,
+}
+
 /// State of the construction of a policy.
 pub(super) struct Builder<'a> {
     pub(super) names: Arc<Names>,
     /// Kept results, and the hash of `names`, if results of expressions that see these names are kept.
     pub(super) kept: Option<(&'a Memo, u64)>,
-    /// Sources of the facts that expressions read.
-    pub(super) sources: FactSources,
+    pub(super) reads: ReadFacts,
     /// Facts that expressions read since the set was last cleared.
     pub(super) uses: BTreeSet<String>,
     /// Whether only entries of packs above the built-in one are built.
     pub(super) own_only: bool,
     /// When the expressions that are typed now are evaluated. `None` for decision tables, which have facts of their own.
     pub(super) phase: Option<EvaluationPhase>,
+    /// What rules remember.
+    pub(super) memory: BTreeMap<String, MemorySettings>,
+    /// Events of the guard whose expressions are typed now.
+    pub(super) guarded_events: Vec<EventKind>,
+    /// Events at which guards may ask a probe, by its id.
+    pub(super) probe_events: BTreeMap<String, Vec<EventKind>>,
     /// Deadline of all probes of one event, if a pack above the built-in one sets it.
     pub(super) deadline: Option<Duration>,
     pub(super) diagnostics: &'a mut Vec<Diagnostic>,
@@ -52,7 +72,10 @@ impl<'a> Builder<'a> {
             kept: None,
             own_only,
             uses: BTreeSet::new(),
-            sources: FactSources::default(),
+            reads: ReadFacts::default(),
+            memory: BTreeMap::new(),
+            guarded_events: Vec::new(),
+            probe_events: BTreeMap::new(),
             phase: Some(EvaluationPhase::Check),
             deadline: None,
             diagnostics,
@@ -135,7 +158,9 @@ impl Builder<'_> {
                     let written = format!("{} > 0", text.trim_end());
                     found.suggest(Suggestion::write(0..text.len(), written).within(node, 0))
                 }
-                (_, Type::Text) => found.with_help("compare it, as in `tools.last == \"Bash\"`"),
+                (_, Type::Text) => {
+                    found.with_help("compare it, as in `tools.last_name == \"Bash\"`")
+                }
                 _ => found,
             });
         }
@@ -151,7 +176,8 @@ impl Builder<'_> {
     pub(super) fn report_typed(&mut self, typed: &Typed, node: &Node, offset: usize) {
         for used in &typed.uses {
             let Some(source) = source::source(used) else { continue };
-            self.sources = self.sources.with(source);
+            self.reads.sources = self.reads.sources.with(source);
+            self.report_unasked_probe(used, node);
             // `probes.pr.ok` reads `probes.pr`, too: one finding is enough.
             let is_within = |other: &String| {
                 used.strip_prefix(other.as_str()).is_some_and(|rest| rest.starts_with('.'))
@@ -159,6 +185,10 @@ impl Builder<'_> {
             if self.is_unknown(source) && !typed.uses.iter().any(is_within) {
                 self.report_unknown(used, source, node);
             }
+        }
+        if let Some(tree) = &typed.tree {
+            self.reads.zones.extend(clock_facts::zones(tree));
+            self.reads.kept_calls.extend(work_facts::kept_calls(tree));
         }
         for finding in &typed.findings {
             self.diagnostics.push(finding.within(node, offset));
@@ -168,6 +198,21 @@ impl Builder<'_> {
     /// Returns whether facts of a source are unknown to the expressions that are typed now.
     fn is_unknown(&self, source: FactSource) -> bool {
         self.phase.is_some_and(|it| !it.knows(source))
+    }
+
+    /// Reports a probe that is not asked at an event of the guard whose expressions are typed now.
+    fn report_unasked_probe(&mut self, used: &str, node: &Node) {
+        let Some(id) = used.strip_prefix("probes.").filter(|it| !it.contains('.')) else { return };
+        let Some(asked_at) = self.probe_events.get(id) else { return };
+        let unasked = self.guarded_events.iter().find(|it| !asked_at.contains(it));
+        let Some(event) = unasked.map(|it| it.name()) else { return };
+        let text = node.text().unwrap_or_default();
+        let start = text.find(used).unwrap_or(0);
+        let span = node.sub_span(start..start.saturating_add(used.len()));
+        let message = format!("guards do not ask `{id}` at `{event}`");
+        let found = Diagnostic::error("unavailable-fact", span, message);
+        let help = format!("add `at: [{event}]` and a `cache` to the probe");
+        self.diagnostics.push(found.with_help(help));
     }
 
     /// Reports a fact that is unknown when its expression is evaluated.

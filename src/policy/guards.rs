@@ -12,18 +12,20 @@ use super::builder::{Builder, place};
 use super::field_value::{FieldValue, Word, words};
 use super::fields::{CHOICES, DESCRIPTION, ENABLED, FORMERLY, ID, OVERRIDE, TEXTS};
 use super::layers::{GUARD_FILES, LayerEntry, Layers, wanted};
+use super::probes::AskedNames;
 use super::record::{Conversion, EXPIRES, TEMPLATES, record};
 use super::{Choice, Expression, Mode, SourceLocation};
 use policyd_expr::lazy::LazyRegex;
 use policyd_expr::paths::Fact;
 use policyd_fact_table::ast::{Expr, ExprKind};
 use policyd_fact_table::members;
-use policyd_fact_table::source::{EvaluationPhase, FactSources};
+use policyd_fact_table::source::{EvaluationPhase, FactSource, FactSources};
 use policyd_facts::call::CallEffects;
 use policyd_facts::call::ProgramDatabase;
 use policyd_facts::event::{EVENT_NAMES, EventKind};
 use policyd_facts::pattern::{CommandPattern, NameFilter};
 use policyd_harness::{Capability, HARNESSES, plain};
+use policyd_state::memory::MemoryScope;
 use policyd_yaml::Diagnostic;
 use policyd_yaml::deferred::Lazy;
 use policyd_yaml::node::Node;
@@ -70,6 +72,8 @@ pub struct Guard {
     pub expires_millis: Option<i64>,
     /// Sources of the facts that its expressions use.
     pub sources: FactSources,
+    /// Probes and preferences that its expressions read.
+    pub asks: AskedNames,
     /// The guard passes if a call has none of these effects. `None`: it can fire without any.
     pub effects: Option<CallEffects>,
     /// Texts in lower case. The guard passes if the command line contains none of them. Empty: it can fire without.
@@ -189,6 +193,10 @@ pub struct GuardBody {
     pub message: Vec<Choice>,
     /// Fields of the tool's input that are replaced; templates.
     pub updated_input: Vec<(String, String)>,
+    /// Texts that entries of the memory remember if it fires; templates.
+    pub remember: Vec<(String, String)>,
+    /// Entries of the memory that forget everything if it fires.
+    pub forget: Vec<String>,
     /// Effect if the guard cannot be evaluated.
     pub on_error: OnUnknown,
     /// Location of the guard.
@@ -215,6 +223,8 @@ pub enum GuardAction {
     /// The user receives the message.
     #[default]
     Warn,
+    /// Nothing is said: the guard only changes the memory.
+    Remember,
 }
 
 /// `deny` is an alias of `block`, the word of clients.
@@ -247,6 +257,7 @@ impl GuardAction {
             Self::Context => "context",
             Self::Mask => "mask",
             Self::Warn => "warn",
+            Self::Remember => "remember",
         }
     }
 }
@@ -324,6 +335,8 @@ pub(super) struct GuardKeys {
     unattended: Option<GuardAction>,
     message: Vec<Choice>,
     updated_input: Vec<(String, String)>,
+    remember: Vec<(String, String)>,
+    forget: Vec<String>,
     mode: Mode,
     on_error: OnUnknown,
     in_scripts: GuardedScripts,
@@ -364,6 +377,10 @@ record! {
              question.";
         updated_input: Kind::Map(&Kind::Template) => updated_input by TEMPLATES,
             "Fields of the tool's input that are put in place of its own.";
+        remember: Kind::Map(&Kind::Template) => remember by TEMPLATES,
+            "Texts that entries of `memory.yaml` remember if it fires, once per call. A guard that only remembers has no \
+             `decision`.";
+        forget: TEXTS => forget, "Entries of `memory.yaml` that forget everything if it fires.";
         mode: words::<Mode>() => mode, "How far it is in force.";
         on_error: words::<OnUnknown>() => on_error,
             "Effect if it is unknown whether it fires; `warn` by default.";
@@ -382,8 +399,8 @@ record! {
 }
 
 /// Returns the capability that the client needs at an event.
-const fn ability(verb: GuardAction) -> Capability {
-    match verb {
+const fn ability(verb: GuardAction) -> Option<Capability> {
+    Some(match verb {
         GuardAction::Allow => Capability::Allow,
         GuardAction::Defer => Capability::Defer,
         GuardAction::Ask => Capability::Ask,
@@ -392,13 +409,14 @@ const fn ability(verb: GuardAction) -> Capability {
         GuardAction::Context => Capability::Context,
         GuardAction::Mask => Capability::Output,
         GuardAction::Warn => Capability::Notice,
-    }
+        GuardAction::Remember => return None,
+    })
 }
 
 /// Whether a client supports a capability at an event. The plain protocol supports all, so it does not count.
-fn takes(kind: EventKind, ability: Capability) -> bool {
+fn takes(kind: EventKind, ability: Option<Capability>) -> bool {
     let mut clients = HARNESSES.iter().filter(|it| it.name != plain::HARNESS.name);
-    clients.any(|it| it.can(kind, ability))
+    ability.is_none_or(|ability| clients.any(|it| it.can(kind, ability)))
 }
 
 impl Builder<'_> {
@@ -426,12 +444,15 @@ impl Builder<'_> {
     fn guard(&mut self, entry: &LayerEntry) -> Option<Guard> {
         let on = self.guarded_events(entry);
         self.uses.clear();
+        self.guarded_events.clone_from(&on);
         if entry.get("commands").and_then(Node::items).is_none_or(<[Node]>::is_empty) {
             self.phase = Some(EvaluationPhase::Guard);
         }
         let keys = GUARD.read(&entry.map(), self);
         self.phase = Some(EvaluationPhase::ProgramGuard);
+        self.guarded_events.clear();
         let uses = std::mem::take(&mut self.uses);
+        self.report_unknown_memory(entry);
         let verb = self.verb(entry, &keys);
         self.report_unsupported(entry, verb, &on);
         let tree = keys.when.as_ref().and_then(|condition| Expr::parse(&condition.text));
@@ -447,6 +468,8 @@ impl Builder<'_> {
             unattended: keys.unattended,
             message,
             updated_input: keys.updated_input,
+            remember: keys.remember,
+            forget: keys.forget,
             on_error: keys.on_error,
             place: entry.span().map(place).unwrap_or_default(),
         };
@@ -464,7 +487,8 @@ impl Builder<'_> {
             mode: keys.mode,
             observed: false,
             expires_millis: keys.expires_millis,
-            sources: FactSources::of_uses(&uses),
+            sources: FactSources::of_uses(&uses).union(self.memory_sources(&uses, &body)),
+            asks: AskedNames::of_uses(uses.iter().map(String::as_str)),
             effects,
             line_texts,
             in_scripts: keys.in_scripts,
@@ -474,6 +498,34 @@ impl Builder<'_> {
         })
     }
 
+    /// Reports entries of the memory that a guard changes and that no pack has.
+    fn report_unknown_memory(&mut self, entry: &LayerEntry) {
+        let remembered = entry.get("remember").and_then(Node::entries).unwrap_or_default();
+        let forgotten = entry.get("forget").and_then(Node::items).unwrap_or_default();
+        let known: Vec<String> = self.names.memory.iter().cloned().collect();
+        let known: Vec<&str> = known.iter().map(String::as_str).collect();
+        for node in remembered.iter().map(|it| &it.0).chain(forgotten) {
+            if !known.contains(&node.text().unwrap_or_default()) && !self.names.incomplete {
+                self.unknown("unknown-name", "entry of the memory", node, &known);
+            }
+        }
+    }
+
+    /// Returns what must be read to know which memory a guard reads or changes: that of an episode begins with a prompt.
+    fn memory_sources(&self, uses: &BTreeSet<String>, body: &GuardBody) -> FactSources {
+        let read = uses.iter().filter_map(|it| it.strip_prefix("memory."));
+        let changed = body.remember.iter().map(|it| it.0.as_str());
+        let mut ids = read.chain(changed).chain(body.forget.iter().map(String::as_str));
+        let is_of_episode = |id: &str| {
+            let id = id.split('.').next().unwrap_or_default();
+            self.memory.get(id).is_some_and(|it| it.scope == MemoryScope::Episode)
+        };
+        match ids.any(is_of_episode) {
+            true => FactSources::of(&[FactSource::Transcript]),
+            false => FactSources::default(),
+        }
+    }
+
     /// Returns what a guard does. A guard that changes the input of a tool allows the call.
     fn verb(&mut self, entry: &LayerEntry, keys: &GuardKeys) -> Option<GuardAction> {
         if entry.get("decision").is_some() {
@@ -481,6 +533,9 @@ impl Builder<'_> {
         }
         if entry.get("updated_input").is_some() {
             return Some(GuardAction::Allow);
+        }
+        if entry.get("remember").is_some() || entry.get("forget").is_some() {
+            return Some(GuardAction::Remember);
         }
         self.missing(entry, "decision", "say what the guard does: `deny`, `ask`, `warn`");
         None
@@ -498,7 +553,7 @@ impl Builder<'_> {
             if let Some(node) = entry.get("decision").filter(|_| !is_supported) {
                 self.not_taken(event, node.text().unwrap_or_default(), node);
             }
-            let changes_input = takes(event, Capability::Input);
+            let changes_input = takes(event, Some(Capability::Input));
             if let Some(node) = entry.get("updated_input").filter(|_| !changes_input) {
                 self.not_taken(event, "updated_input", node);
             }

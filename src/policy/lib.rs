@@ -30,6 +30,7 @@ mod layering;
 pub mod layers;
 pub mod load;
 mod manifest;
+mod memory;
 mod messages;
 pub mod pack_list;
 mod parse;
@@ -62,6 +63,7 @@ use guards::{Guard, Guards};
 pub use manifest::{
     Durability, EnforcementMode, LayoutName, ManifestSettings, OnError, OnSaveFailure, Paths,
 };
+use policyd_fact_table::clock_facts::ZoneRules;
 use policyd_fact_table::pattern::StoredPattern;
 use policyd_fact_table::source::FactSources;
 use policyd_facts::cursor::Key;
@@ -70,10 +72,11 @@ use policyd_facts::glob::{specificity, word_matches};
 use policyd_facts::lens::MatcherConfig;
 use policyd_state::breaker;
 use policyd_state::failure::Failures;
+use policyd_state::memory::MemorySettings;
 use policyd_yaml::Source;
 use policyd_yaml::checksum::fingerprint;
 use policyd_yaml::deferred::Lazy;
-pub use probes::{Parse, Preference, Probe};
+pub use probes::{AskedNames, Parse, Preference, Probe};
 use remote::RemotePack;
 use resilience::{DeadLetter, Escalation, Reaction};
 use signals::Signals;
@@ -118,6 +121,10 @@ pub struct Policy {
     pub failures: Lazy<Failures>,
     /// Sources of the facts that expressions use.
     pub sources: FactSources,
+    /// What rules remember, by the ids of `memory.yaml`.
+    pub memory: Lazy<Vec<(String, MemorySettings)>>,
+    /// Rules of the time zones that expressions name.
+    pub zones: ZoneRules,
     /// Locations of the settings of breakers, by the same globs.
     pub breaker_origins: Lazy<Vec<(String, BTreeMap<String, SourceLocation>)>>,
     /// Fallback chains.

@@ -12,7 +12,9 @@ use super::fields::{DESCRIPTION, GLOBS, OVERRIDE, REGEX_LIST, TEXTS, enabled};
 use super::layers::LayerEntry;
 use super::record::{Conversion, REGEXES, TEMPLATE, record, words};
 use policyd_base::limits;
+use policyd_facts::event::{EVENT_NAMES, EventKind};
 use policyd_yaml::Diagnostic;
+use policyd_yaml::node::Node;
 use policyd_yaml::shape::Kind;
 use policyd_yaml::time::duration_text;
 
@@ -56,6 +58,8 @@ pub struct Probe {
     pub stdin: String,
     /// Time it may take.
     pub timeout: Duration,
+    /// Events at which guards may ask it. Checks may always ask it.
+    pub at: Vec<EventKind>,
     /// How its output is read.
     pub parse: Parse,
     /// For how long the same question is not asked again.
@@ -68,6 +72,43 @@ pub struct Probe {
     pub cures: Vec<(String, String)>,
 }
 
+/// What an evaluation asks before it decides, by ids.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AskedNames {
+    /// Probes to run.
+    pub probes: Vec<String>,
+    /// Preferences to search for.
+    pub preferences: Vec<String>,
+}
+
+impl AskedNames {
+    /// Returns the probes and preferences among the facts that expressions use.
+    pub fn of_uses<'u>(uses: impl Iterator<Item = &'u str> + Clone) -> Self {
+        let named = |prefix: &str| {
+            let names = uses.clone().filter_map(|it| it.strip_prefix(prefix));
+            names.filter(|it| !it.contains('.')).map(str::to_owned).collect()
+        };
+        Self { probes: named("probes."), preferences: named("prefs.") }
+    }
+
+    /// Returns whether nothing is asked.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.probes.is_empty() && self.preferences.is_empty()
+    }
+
+    /// Adds what others ask.
+    pub fn add(&mut self, others: &Self) {
+        let add = |own: &mut Vec<String>, more: &[String]| {
+            own.extend(more.iter().cloned());
+            own.sort_unstable();
+            own.dedup();
+        };
+        add(&mut self.probes, &others.probes);
+        add(&mut self.preferences, &others.preferences);
+    }
+}
+
 impl Default for Probe {
     fn default() -> Self {
         Self {
@@ -76,6 +117,7 @@ impl Default for Probe {
             command: Vec::new(),
             stdin: String::new(),
             timeout: limits::PROBE_TIMEOUT,
+            at: Vec::new(),
             parse: Parse::default(),
             cache: None,
             breaker: String::new(),
@@ -121,6 +163,8 @@ record! {
         command: TEXTS => command, "Program and arguments; never a shell line.";
         stdin: Kind::Template => stdin by TEMPLATE, "What is written to its standard input.";
         timeout: Kind::Duration => timeout, "Time it may take.";
+        at: TEXTS, "Events at which guards may ask it, such as `pre_tool_use`; checks may always ask it. It then has no \
+             `stdin`, a `cache`, and a `timeout` of at most 300 ms.";
         parse: words::<Parse>() => parse,
             "How its output is read: `reply` is the JSON object in what a model says, else its \
              text.";
@@ -156,10 +200,51 @@ impl Builder<'_> {
         if entry.get("timeout").is_some() {
             self.report_long_timeout(entry, &probe);
         }
+        probe.at = self.events_of_guards(entry, &mut probe.timeout);
         if probe.breaker.is_empty() {
             probe.breaker = format!("probe/{}", entry.id);
         }
         Some(probe)
+    }
+
+    /// Returns the events at which guards may ask a probe. A tool call waits for it, so it must be short.
+    fn events_of_guards(&mut self, entry: &LayerEntry, timeout: &mut Duration) -> Vec<EventKind> {
+        let Some(node) = entry.get("at") else { return Vec::new() };
+        let mut events = Vec::new();
+        for item in node.items().unwrap_or_default() {
+            match item.text().and_then(EventKind::find) {
+                Some(kind) if !kind.is_stop() => events.push(kind),
+                Some(kind) => {
+                    let message = format!("checks at `{}` ask each probe", kind.name());
+                    let found = Diagnostic::error("event-cannot-block", item.span.clone(), message);
+                    self.diagnostics.push(found.with_help("name events of guards: `pre_tool_use`"));
+                }
+                None => self.unknown("unknown-name", "event", item, EVENT_NAMES),
+            }
+        }
+        let max = limits::GUARD_PROBE_TIMEOUT_MAX;
+        let mut wrong = |node: &Node, message: String, help: &str| {
+            let found = Diagnostic::error("contradictory-settings", node.span.clone(), message);
+            self.diagnostics.push(found.with_help(help));
+        };
+        match entry.get("timeout") {
+            None => *timeout = max,
+            Some(node) if *timeout > max => {
+                let most = duration_text(max);
+                let message = format!("a probe that guards ask may take {most} at most");
+                wrong(node, message, "each call of the agent waits for it: ask a faster program");
+            }
+            Some(_) => {}
+        }
+        if let Some(node) = entry.get("stdin") {
+            let message = "a probe that guards ask gets no input".to_owned();
+            wrong(node, message, "put what it needs into its arguments");
+        }
+        if entry.get("cache").is_none() {
+            let message = "a probe that guards ask needs a `cache`".to_owned();
+            wrong(node, message, "say how long an answer holds: `cache: 30s`");
+        }
+        events
     }
 
     /// Reports a timeout above the deadline of all probes. Unchanged probes of the built-in pack are meant to end

@@ -7,6 +7,7 @@ use super::exemptions::EXEMPTION;
 use super::failures::FAILURES;
 use super::guards::GUARD;
 use super::manifest::MANIFEST;
+use super::memory::MEMORY;
 use super::messages::MESSAGE_CHOICE;
 use super::probes::{PREFERENCE, PROBE};
 use super::rationalizations::RATIONALIZATIONS;
@@ -43,6 +44,7 @@ pub const FILES: &[FileShape] = &[
     FileShape { file: "reactions.yaml", kind: REACTION.list },
     FileShape { file: "context.yaml", kind: CONTEXT.map },
     FileShape { file: "signals.yaml", kind: SIGNALS.map },
+    FileShape { file: "memory.yaml", kind: MEMORY.list },
     FileShape { file: "guards.yaml", kind: GUARD.list },
     FileShape { file: "destructive-commands.yaml", kind: GUARD.list },
     FileShape { file: "protected-paths.yaml", kind: GUARD.list },

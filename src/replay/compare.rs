@@ -70,9 +70,10 @@ impl From<&GuardVerdict> for RuleEffect {
             }
             (Mode::Enforce, GuardAction::Ask) => Self::Asks,
             (Mode::Enforce, GuardAction::Block | GuardAction::Halt) => Self::Blocks,
-            (Mode::Enforce, GuardAction::Allow | GuardAction::Defer | GuardAction::Mask) => {
-                Self::Nothing
-            }
+            (
+                Mode::Enforce,
+                GuardAction::Allow | GuardAction::Defer | GuardAction::Mask | GuardAction::Remember,
+            ) => Self::Nothing,
         }
     }
 }

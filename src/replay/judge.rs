@@ -15,7 +15,7 @@ use policyd_evaluation::{self as evaluation, Detail, EvaluationContext, StopOutc
 use policyd_fact_table::Evaluator;
 use policyd_fact_table::call_facts::CallFacts;
 use policyd_fact_table::context::{ConversationProse, FactView, Readings};
-use policyd_fact_table::source::FactSources;
+use policyd_fact_table::source::{FactSource, FactSources};
 use policyd_facts::Facts;
 use policyd_facts::call::{AnalysisContext, CallEnvironment, Invocation, NoDisk};
 use policyd_facts::compiled::CompiledMatchers;
@@ -217,12 +217,20 @@ impl<'p> Judge<'p> {
             meant.filter(|it| guards::in_force(it, call.now) && content.can_match(it)).collect();
         let values = &self.words.lens.lens().value_options;
         let told = |it: &&Guard| {
-            it.sources.has_some(FactSources::TRANSCRIPT)
+            it.sources.has_some(FactSources::SESSION)
                 && guards::matches_any_program(it, &seen.call, values)
         };
         let gauged = concerned.iter().any(told);
         self.ask(call, gauged, facts, |_, view, evaluator| {
-            evaluator.change(|it| it.call = Some(Rc::clone(seen)));
+            let asks = |source| concerned.iter().any(|it| it.sources.contains(source));
+            if asks(FactSource::SessionType) {
+                evaluation::classify(policy, None, evaluator);
+            }
+            let readings = asks(FactSource::Preferences).then(|| Rc::new(known_before(policy)));
+            evaluator.change(|it| {
+                it.call = Some(Rc::clone(seen));
+                it.readings = readings.unwrap_or_default();
+            });
             guards::judge(
                 concerned.iter().copied(),
                 &call.event,

@@ -129,7 +129,9 @@ impl RuleTally {
             GuardAction::Block | GuardAction::Halt => &mut self.would_block,
             GuardAction::Ask => &mut self.would_ask,
             GuardAction::Warn | GuardAction::Context => &mut self.would_warn,
-            GuardAction::Allow | GuardAction::Defer | GuardAction::Mask => return,
+            GuardAction::Allow | GuardAction::Defer | GuardAction::Mask | GuardAction::Remember => {
+                return;
+            }
         });
     }
 

@@ -121,10 +121,15 @@ impl Answers {
         }
     }
 
-    /// Writes what was added to what others kept meanwhile; the session is locked, its folder is
-    /// there. A refusal only costs the next stop time.
+    /// Writes what was added to what others kept meanwhile. At a stop the session is locked; two tool calls at one time
+    /// can lose an answer, which is then asked again. A refusal only costs the next event time.
     pub fn save(self, world: &dyn World) {
         if self.added == CachedResults::default() {
+            return;
+        }
+        // The first tool call of a session comes before its folder.
+        let folder = self.path.parent().map(|it| world.create_folder(it));
+        if folder.is_some_and(|it| it.is_err()) {
             return;
         }
         let mut kept = CachedResults::read(world, &self.path);
@@ -174,6 +179,7 @@ mod tests {
             command: vec!["claude".to_owned(), "-p".to_owned()],
             stdin: String::new(),
             timeout: Duration::from_secs(30),
+            at: Vec::new(),
             parse: Parse::Reply,
             cache: Some(Duration::from_secs(60)),
             breaker: "probe/judge".to_owned(),

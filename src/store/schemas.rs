@@ -12,6 +12,7 @@ use super::breakers::record::BreakerFile;
 use super::configuration::ORGANIZATION_KEYS;
 use super::diagnostic::DiagnosticEntry;
 use super::escalations::IndexFile;
+use super::memory::PackMemoryFile;
 use super::pack_lock::PackLock;
 use super::queues::{AuditLine, QueueFile};
 use super::session_file::SessionRecord;
@@ -20,6 +21,7 @@ use super::signals::ledger::{Ending, Ledger};
 use super::summaries::SummaryFile;
 use policyd_record::decision_log::Entry;
 use policyd_record::event_log::EventLine;
+use policyd_state::daily_costs::DailyCosts;
 use policyd_state::run::Run;
 use policyd_yaml::schema::json_schema;
 use policyd_yaml::shape::Kind;
@@ -42,6 +44,8 @@ pub fn all() -> Vec<(&'static str, Value)> {
         derived::<IndexFile>("escalations"),
         derived::<AuditLine>("task-log"),
         derived::<SummaryFile>("context-summaries"),
+        derived::<PackMemoryFile>("pack-memory"),
+        derived::<DailyCosts>("daily-costs"),
         derived::<Run>("run-state"),
         derived::<EventLine>("event-log"),
         derived::<PackLock>("policies-lock"),

@@ -6,11 +6,11 @@ use std::path::Path;
 use std::time::Duration;
 
 use policyd_base::limits::{CURSOR_BYTES_MAX, LAST_MESSAGE_BYTES_MAX, TRANSCRIPT_CHUNK_BYTES};
+use policyd_base::text::cut_front;
 use policyd_evaluation::inputs::{TranscriptPosition, message_proof};
 use policyd_facts::Facts;
 use policyd_facts::compiled::CompiledMatchers;
 use policyd_facts::cursor::{self, Key, Position};
-use policyd_facts::fold::cut_front;
 use policyd_facts::lines::{LineChunk, Lines};
 use policyd_facts::record::{self, RecordEntry};
 use policyd_world::{OpenFile, World, WorldError};

@@ -111,6 +111,7 @@ impl<'a> Stores<'a> {
             breakers: sources.contains(FactSource::Breakers).then(breakers).flatten(),
             waiting: sources.contains(FactSource::Queues).then(|| self.waiting()).flatten(),
             signals: sources.contains(FactSource::Signals).then(signals).flatten(),
+            ..StoreSnapshots::default()
         }
     }
 

@@ -7,9 +7,11 @@ use std::rc::Rc;
 
 use policyd::deferred::Lazy;
 use policyd::evaluation::situation::Matchers;
+use policyd::expr::ast::Expr;
 use policyd::expr::breaker_facts::{BreakerSnapshot, BreakersSnapshot};
 use policyd::expr::call_facts::CallFacts;
 use policyd::expr::check::check;
+use policyd::expr::clock_facts;
 use policyd::expr::context::{
     Context, ConversationProse, Excuse, FactView, Memory, OutcomeFacts, ProbeResult, Readings,
     RuleFacts, StoreSnapshots,
@@ -46,6 +48,7 @@ fn names() -> Names {
         texts: set(&["next_steps", "operations", "completion"]),
         preferences: set(&["no_auto_merge"]),
         probes: set(&["pr"]),
+        memory: set(&["deploys"]),
         session_types: set(&["DEVELOPMENT"]),
         forges: set(&["gitlab"]),
         incomplete: false,
@@ -101,6 +104,8 @@ fn view(context: Context) -> FactView {
         breakers: Some(standing),
         waiting: Some(policyd::expr::queue_facts::QueueSnapshot::default()),
         signals: Some(waiting),
+        costs: Some(Default::default()),
+        memory: Some(Default::default()),
     };
     FactView {
         call: Some(Rc::new(CallFacts {
@@ -128,7 +133,10 @@ fn context() -> Context {
     Context {
         event: wire::parse(payload, EventKind::Stop).unwrap(),
         facts: Facts::default(),
-        lens: Rc::new(CompiledMatchers::new(MatcherConfig::default())),
+        lens: Rc::new(CompiledMatchers::new(MatcherConfig {
+            kept_calls: ["WebFetch".to_owned(), "Skill".to_owned()].into(),
+            ..MatcherConfig::default()
+        })),
         transcript_problem: None,
         last_message: "All done.".to_owned(),
         interactive: true,
@@ -143,6 +151,7 @@ fn context() -> Context {
         sought: Rc::default(),
         overrides: Default::default(),
         now: Timestamp::from_millis(1_767_225_600_000),
+        zones: clock_facts::zones(&Expr::parse("now.in_zone(\"Europe/Berlin\").hour").unwrap()),
         spoken: ConversationProse::default(),
         files_by_kind: std::cell::RefCell::default(),
     }
@@ -196,6 +205,7 @@ fn what_a_later_step_finds_is_seen_by_what_was_evaluated_before() {
                 drifts: 2,
                 awaiting_human: 0,
             }),
+            ..StoreSnapshots::default()
         });
         view.usage = Some(Rc::new(ContextUsage { percent: 71, ..ContextUsage::default() }));
         view.rule = RuleFacts { id: "rule_2".to_owned(), keywords: vec!["done".to_owned()] };

@@ -99,7 +99,7 @@ fn what_an_event_does_not_have_is_told() {
             ("event.tool == \"Bash\"", "`event.tool` is not available at `stop`"),
             ("event.input(\"file_path\") != \"\"", "`event.input` is not available at `stop`"),
             ("event.prompt.contains(\"x\")", "`event.prompt` is not available at `stop`"),
-            ("tools.last == \"Bash\" && event.background_running == 0", ""),
+            ("tools.last_name == \"Bash\" && event.background_running == 0", ""),
         ],
     );
     guards(

@@ -19,7 +19,7 @@ const RULES: &str = r#"# policyd: ignore-file[PD214] reason="a small pack"
   question: Were the tests run, 100 %?
   severity: blocker
   satisfied: >-
-    tools.last == "bash" || files.count == 0
+    tools.last_name == "bash" || files.count == 0
     && commands.kind("test").passed
   guidance: Run the tests.
 - id: tests_ran_too

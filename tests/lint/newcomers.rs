@@ -177,7 +177,7 @@ fn a_command_line_becomes_a_list_of_its_words() {
 #[test]
 fn advice_of_the_loader_fits_the_mistake() {
     let quotes = "this value is not valid YAML (put the whole value in single quotes)";
-    let text = consideration("own", "  satisfied: [\"Bash\"] in tools.last");
+    let text = consideration("own", "  satisfied: [\"Bash\"] in tools.last_name");
     check("considerations.yaml", "PD001", &[(&text, quotes)]);
     let text = consideration("own", "  satisfied: todos.seen ? files.count : 3");
     check("considerations.yaml", "PD001", &[(&text, "write `if … { … } else { … }`")]);

@@ -13,6 +13,8 @@ fn argument(domain: Domain, wanted: Type, pick: &Index) -> String {
         (PackName::Content, ["stub", "interface", "stub"]),
         (PackName::Text, ["next_steps", "operations", "simple"]),
         (PackName::Tier, ["notice", "warn", "act"]),
+        (PackName::TimeZone, ["Europe/Berlin", "UTC", "Asia/Tokyo"]),
+        (PackName::InputField, ["skill", "url", "path"]),
     ];
     let text = match domain {
         Domain::Name(kind) => named.into_iter().find(|it| it.0.as_kind() == kind).unwrap().1,
@@ -36,6 +38,7 @@ fn chain(picks: &[Index]) -> (String, Type) {
             let named = [
                 (Subject::Preferences.as_type(), "no_auto_merge", Type::Bool),
                 (Subject::Probes.as_type(), "pr", Subject::Probe.as_type()),
+                (Subject::Memory.as_type(), "deploys", Subject::MemoryEntry.as_type()),
             ];
             let Some((_, name, next)) = named.into_iter().find(|it| it.0 == owner) else { break };
             text = format!("{text}.{name}");

@@ -44,6 +44,8 @@ use policyd_world::{CommandOutput, World, WorldError};
 
 /// Configuration directory of the user of a case.
 const USER_CONFIG: &str = "/user/config";
+/// The state directory of the user.
+const USER_STATE: &str = "/user/state";
 /// Where the transcript of the session lies.
 const TRANSCRIPT: &str = "/sessions/session-1.jsonl";
 
@@ -86,6 +88,7 @@ impl<'a> Machine<'a> {
         script_git(&world, &LISTED_CHANGES, Vec::new());
         // A case may give a switch file, whose user honors it.
         world.set_env("XDG_CONFIG_HOME", USER_CONFIG);
+        world.set_env("XDG_STATE_HOME", USER_STATE);
         let choices =
             UserChoiceStore::new(&world, &Path::new(PROJECT).join(project::STATE_DIR_NAME));
         drop(choices.change(|it| it.switch_files = true));

@@ -94,6 +94,8 @@ pub fn view(
             breakers: inputs.breakers.clone(),
             waiting: inputs.waiting.clone(),
             signals: inputs.signals.clone(),
+            costs: inputs.costs.clone(),
+            memory: inputs.remembered.clone(),
         }),
         readings: Rc::new(Readings {
             preferences: entry.preferences.clone().unwrap_or_default(),

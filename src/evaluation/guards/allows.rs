@@ -73,9 +73,12 @@ impl Allows {
             })
         };
         let why = unread().or_else(|| other.map(more)).or_else(set);
-        for GuardOutput { verdict, updated_input } in self.outputs {
+        for GuardOutput { verdict, updated_input, memory } in self.outputs {
             match &why {
-                None => guarded.add(*verdict, updated_input, event),
+                None => {
+                    guarded.memory.extend(memory);
+                    guarded.add(*verdict, updated_input, event);
+                }
                 Some(why) => {
                     let GuardVerdict { id, place, explanation, .. } = *verdict;
                     guarded.silent.push(SilentGuard { id, place, why: why.clone(), explanation });

@@ -5,9 +5,9 @@ use std::rc::Rc;
 
 use policyd_yaml::rows::Rows;
 
-use super::GuardVerdict;
 use super::allows;
 use super::doubt::{MessageParts, as_question};
+use super::{GuardVerdict, MemoryChange};
 use crate::Detail;
 use crate::consider::{first, first_template};
 use crate::verdict::ConditionExplanation;
@@ -82,6 +82,8 @@ pub(super) struct GuardOutput {
     pub(super) verdict: Box<GuardVerdict>,
     /// Changed fields of the tool's input.
     pub(super) updated_input: Vec<(String, String)>,
+    /// What the memory remembers and forgets.
+    pub(super) memory: Vec<MemoryChange>,
 }
 
 /// What is unknown about a call.
@@ -212,7 +214,24 @@ impl GuardEvaluator<'_> {
         let updated_input = fields
             .map(|(key, text)| (key.clone(), template::render(text, self.evaluator)))
             .collect();
-        GuardOutput { verdict: Box::new(verdict), updated_input }
+        let memory = self.memory_changes(body);
+        GuardOutput { verdict: Box::new(verdict), updated_input, memory }
+    }
+
+    /// Returns how a guard that fires changes the memory: it forgets, then it remembers.
+    fn memory_changes(&mut self, body: &GuardBody) -> Vec<MemoryChange> {
+        let guard = &self.guard.id;
+        let change = |entry: &String, text| MemoryChange {
+            guard: guard.clone(),
+            entry: entry.clone(),
+            text,
+        };
+        let mut changes: Vec<MemoryChange> =
+            body.forget.iter().map(|entry| change(entry, None)).collect();
+        for (entry, text) in &body.remember {
+            changes.push(change(entry, Some(template::render(text, self.evaluator))));
+        }
+        changes
     }
 
     fn fires(&mut self, body: &GuardBody, program: &str) -> GuardResult {
@@ -245,7 +264,7 @@ impl GuardEvaluator<'_> {
         let verdict = self.verdict(body, verb, message, program);
         let Doubt { question, why } = doubt;
         let verdict = Box::new(GuardVerdict { unknown: Some(why), question, ..verdict });
-        GuardResult::Fired(GuardOutput { verdict, updated_input: Vec::new() })
+        GuardResult::Fired(GuardOutput { verdict, updated_input: Vec::new(), memory: Vec::new() })
     }
 
     /// Explains the conditions with their values for the current program.

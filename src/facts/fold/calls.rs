@@ -1,13 +1,17 @@
 //! Tool calls: counts them, stores them until their result arrives, and passes them to their
 //! subject.
 
+use std::collections::BTreeMap;
+
 use super::super::compiled::CompiledMatchers;
 use super::super::record::decode_input;
 use super::super::record::lenient::Either;
 use super::super::record::wire::Input;
-use super::super::{Facts, PendingTool, Tools};
+use super::super::{CommandOutcome, Facts, LatestCall, PendingTool, Tools};
 use super::{cut, masked_front, push_bounded};
-use policyd_base::limits::{NAME_TEXT_MAX, PENDING_TOOLS_MAX, TOOL_NAMES_MAX};
+use policyd_base::limits::{
+    INPUT_FIELD_BYTES_MAX, LATEST_CALLS_MAX, NAME_TEXT_MAX, PENDING_TOOLS_MAX, TOOL_NAMES_MAX,
+};
 use policyd_shell::call::shape;
 use policyd_shell::vocabulary::ShellVocabulary;
 
@@ -47,6 +51,7 @@ impl Facts {
             }
             Vec::new()
         };
+        self.keep_latest(name, input, lens);
         let subject = if name == "TaskCreate" { &*input.subject } else { "" };
         let session = if name == POLL { &*input.session_id } else { "" };
         let pending = PendingTool {
@@ -62,6 +67,33 @@ impl Facts {
 }
 
 impl Facts {
+    /// Keeps a call as the newest one of its tool, if the lens names the tool, and of the type of the subagent that it starts.
+    fn keep_latest(&mut self, name: &str, input: &Input<'_>, lens: &CompiledMatchers) {
+        let is_kept = lens.lens().kept_calls.contains(name);
+        let agent = cut(&input.subagent_type, NAME_TEXT_MAX);
+        if !is_kept && agent.is_empty() {
+            return;
+        }
+        let fields = input.kept_fields();
+        let fields = fields.map(|(name, text)| (name, masked_front(text, INPUT_FIELD_BYTES_MAX)));
+        let call = LatestCall {
+            seq: self.seq,
+            outcome: CommandOutcome::Pending,
+            input: fields.map(|(name, text)| (name.to_owned(), text)).collect(),
+        };
+        let keep = |all: &mut BTreeMap<String, LatestCall>, name: &str, call: LatestCall| {
+            if all.contains_key(name) || all.len() < LATEST_CALLS_MAX {
+                all.insert(name.to_owned(), call);
+            }
+        };
+        if !agent.is_empty() {
+            keep(&mut self.agents, agent, call.clone());
+        }
+        if is_kept {
+            keep(&mut self.tools.latest, name, call);
+        }
+    }
+
     /// Returns the files that a tool call would edit, as the fold records them. `input` is the JSON
     /// of the tool input.
     #[must_use]

@@ -21,6 +21,7 @@ use policyd_base::limits::{
     COUNTED_MESSAGES_MAX, MESSAGE_TEXT_MAX, MESSAGES_KEPT_MAX, NAME_TEXT_MAX, PROMPTS_KEPT_MAX,
     SKILLS_KEPT_MAX,
 };
+use policyd_base::text::{cut, cut_front};
 use policyd_yaml::secrets::mask;
 
 /// Beginnings of Claude Code's state records, which do not affect facts.
@@ -236,8 +237,10 @@ impl Facts {
     }
 
     fn skill(&mut self, name: &str) {
-        if !name.is_empty() && self.skills.len() < SKILLS_KEPT_MAX {
-            self.skills.insert(cut(name, NAME_TEXT_MAX).to_owned());
+        let name = cut(name, NAME_TEXT_MAX);
+        let has_place = self.skills.len() < SKILLS_KEPT_MAX || self.skills.contains_key(name);
+        if !name.is_empty() && has_place {
+            self.skills.insert(name.to_owned(), self.seq);
         }
     }
 }
@@ -355,12 +358,6 @@ pub(super) fn push_bounded<T>(list: &mut Vec<T>, value: T, max: usize) {
     list.push(value);
 }
 
-/// Returns the beginning of a text of at most `bytes_max` bytes, cut between characters.
-fn cut(text: &str, bytes_max: usize) -> &str {
-    let end = (0..=bytes_max.min(text.len())).rev().find(|end| text.is_char_boundary(*end));
-    end.and_then(|end| text.get(..end)).unwrap_or_default()
-}
-
 /// Bytes beyond a cut that are masked with the stored text, so that no part of a secret remains.
 const MASKED_BEYOND: usize = 512;
 
@@ -372,14 +369,6 @@ fn masked_front(text: &str, bytes_max: usize) -> String {
 /// Returns the end of a text of at most `bytes_max` bytes, with secrets replaced.
 fn masked_end(text: &str, bytes_max: usize) -> String {
     cut_front(&mask(cut_front(text, bytes_max + MASKED_BEYOND)).0, bytes_max).to_owned()
-}
-
-/// Returns the end of a text of at most `bytes_max` bytes, cut between characters.
-#[must_use]
-pub fn cut_front(text: &str, bytes_max: usize) -> &str {
-    let start = text.len().saturating_sub(bytes_max);
-    let start = (start..=text.len()).find(|start| text.is_char_boundary(*start));
-    start.and_then(|start| text.get(start..)).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -401,12 +390,5 @@ mod tests {
         ] {
             assert_eq!(cannot_matter(line.as_bytes()), expected, "{line}");
         }
-    }
-
-    #[test]
-    fn cuts_fall_between_characters() {
-        assert_eq!(cut("aäb", 2), "a");
-        assert_eq!(cut_front("aäb", 2), "b");
-        assert_eq!((cut("ab", 9), cut_front("ab", 9)), ("ab", "ab"));
     }
 }

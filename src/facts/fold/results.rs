@@ -53,6 +53,8 @@ impl Facts {
             self.count_outcome(outcome, result);
         }
         let Some(call) = call else { return };
+        let latest = self.tools.latest.values_mut().chain(self.agents.values_mut());
+        latest.filter(|it| it.seq == call.seq).for_each(|it| it.outcome = outcome);
         if outcome == CommandOutcome::Background {
             push_bounded(&mut self.background, call.clone(), PENDING_TOOLS_MAX);
         } else {

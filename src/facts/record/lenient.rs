@@ -151,6 +151,14 @@ impl<'a, T> Either<'a, T> {
         }
     }
 
+    /// Returns the text, if the value is one; otherwise an empty text.
+    pub fn text(&self) -> &str {
+        match self {
+            Self::Text(text) => text,
+            Self::One(_) | Self::Many(_) | Self::None => "",
+        }
+    }
+
     /// Returns the elements of a list, or the value itself, as owned values.
     pub fn into_elements(self) -> Vec<Self> {
         match self {

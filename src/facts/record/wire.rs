@@ -202,7 +202,55 @@ pub struct Input<'a> {
     #[serde(borrow)]
     pub skill: Text<'a>,
     #[serde(borrow)]
+    pub args: Text<'a>,
+    #[serde(alias = "agent_type", alias = "agentType", alias = "agent_name", borrow)]
+    pub subagent_type: Text<'a>,
+    #[serde(borrow)]
+    pub description: Text<'a>,
+    #[serde(borrow)]
+    pub pattern: Text<'a>,
+    #[serde(borrow)]
+    pub query: Text<'a>,
+    #[serde(borrow)]
+    pub url: Text<'a>,
+    #[serde(borrow)]
     pub session_id: Text<'a>,
+}
+
+/// Fields of the input of a call that facts keep.
+pub const KEPT_FIELDS: &[&str] = &[
+    "args",
+    "command",
+    "description",
+    "file_path",
+    "path",
+    "pattern",
+    "query",
+    "skill",
+    "subagent_type",
+    "url",
+];
+
+impl Input<'_> {
+    /// Returns the fields in [`KEPT_FIELDS`] that the input has.
+    pub fn kept_fields(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        KEPT_FIELDS.iter().filter_map(|name| {
+            let text = match *name {
+                "args" => &*self.args,
+                "command" => self.command.text(),
+                "description" => &*self.description,
+                "file_path" => &*self.file_path,
+                "path" => &*self.path,
+                "pattern" => &*self.pattern,
+                "query" => &*self.query,
+                "skill" => &*self.skill,
+                "subagent_type" => &*self.subagent_type,
+                "url" => &*self.url,
+                _ => "",
+            };
+            (!text.is_empty()).then_some((*name, text))
+        })
+    }
 }
 
 /// One replacement of an edit tool.

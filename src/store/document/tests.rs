@@ -10,8 +10,10 @@ use crate::block_copies::BlockCopy;
 use crate::breakers::BreakerStore;
 use crate::choice_files::ChoiceFiles;
 use crate::choice_record;
+use crate::daily_costs;
 use crate::enforcement::EnforcementStore;
 use crate::escalations::{EscalationStore, EscalationSubject};
+use crate::memory::MemoryStore;
 use crate::pack_history::PackHistoryStore;
 use crate::pack_lock::PackLock;
 use crate::queues::QueueStore;
@@ -30,6 +32,7 @@ use policyd_state::BlockLimiterState;
 use policyd_state::breaker::{BreakerEvent, BreakerSettings};
 use policyd_state::dead_letter::{Task, TaskQueue};
 use policyd_state::escalation::Escalation;
+use policyd_state::memory::MemoryEntry;
 use policyd_state::run::Run;
 use policyd_world::fake::FakeWorld;
 
@@ -46,7 +49,7 @@ pub(crate) struct StoredCase {
 
 use DamageAction::{Quarantine, Refuse};
 
-const DOCUMENTS: [StoredCase; 15] = [
+const DOCUMENTS: [StoredCase; 17] = [
     StoredCase { name: "projects/work-", if_damaged: Refuse, change: choose },
     StoredCase { name: "policyd/choices.json", if_damaged: Refuse, change: record_choice },
     StoredCase { name: "enforcement.json", if_damaged: Refuse, change: enforce },
@@ -55,6 +58,8 @@ const DOCUMENTS: [StoredCase; 15] = [
     StoredCase { name: "policies.lock", if_damaged: Refuse, change: lock_packs },
     StoredCase { name: "numbers.json", if_damaged: Refuse, change: save_user_state },
     StoredCase { name: "runs/r/state.json", if_damaged: Refuse, change: continue_run },
+    StoredCase { name: "memory.json", if_damaged: Quarantine, change: remember_text },
+    StoredCase { name: "daily-costs.json", if_damaged: Quarantine, change: spend },
     StoredCase { name: "policyd/blocks/", if_damaged: Quarantine, change: block },
     StoredCase { name: "session-projects/", if_damaged: Quarantine, change: remember },
     StoredCase { name: "circuit-breakers.json", if_damaged: Quarantine, change: fail },
@@ -127,6 +132,18 @@ fn remember(world: &FakeWorld, number: u32) {
     let (root, main) = (directory.clone(), directory.clone());
     let mut known = SessionProjects::load(world, &SessionId::sanitize("s"));
     known.remember(SessionProject { directory, root, main });
+}
+
+fn remember_text(world: &FakeWorld, number: u32) {
+    let store = MemoryStore::new(world, Path::new(ROOT), &Durability::default());
+    drop(store.change(WAIT, |it| drop(it.insert(number.to_string(), MemoryEntry::default()))));
+}
+
+fn spend(world: &FakeWorld, number: u32) {
+    drop(daily_costs::change(world, &Durability::default(), WAIT, |mut it| {
+        it.record("/work", &number.to_string(), 1, world.now());
+        it
+    }));
 }
 
 fn fail(world: &FakeWorld, number: u32) {

@@ -35,7 +35,7 @@ fn a_session_with_everything() {
         facts.files.iter().map(|f| (f.path.as_str(), f.edits, f.tool.as_str())).collect();
     assert_eq!(files, [("/w/a.py", 2, "Edit"), ("out.txt", 1, "Bash")]);
     assert_eq!(todos(&facts), [("", "A", "pending"), ("1", "B", "completed")]);
-    assert_eq!(facts.skills.iter().map(String::as_str).collect::<Vec<_>>(), ["fix", "review"]);
+    assert_eq!(facts.skills.keys().map(String::as_str).collect::<Vec<_>>(), ["fix", "review"]);
     assert_eq!(facts.compactions.count, 1);
     assert_eq!((facts.tools.total, facts.tools.failed, facts.tools.denied), (13, 1, 1));
     let pending: Vec<&str> = facts.pending.iter().map(|p| p.name.as_str()).collect();
@@ -408,5 +408,5 @@ fn a_skill_named_without_a_slash_is_asked_for() {
         facts(&[named("review"), named("/deploy"), user("use <command-name>x</command-name>")]);
     let names = |it: &std::collections::BTreeSet<String>| it.iter().cloned().collect::<Vec<_>>();
     assert_eq!(names(&facts.skills_asked), ["review"], "the client loads what has a slash");
-    assert_eq!(names(&facts.skills), ["deploy"]);
+    assert_eq!(facts.skills.keys().collect::<Vec<_>>(), ["deploy"]);
 }

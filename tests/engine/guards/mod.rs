@@ -16,6 +16,7 @@ mod own_gate;
 mod peers;
 mod scripts;
 mod self_gate;
+mod session_knowledge;
 mod shapes;
 mod time;
 mod unknown_code;

@@ -1,0 +1,298 @@
+//! Guards that ask programs, preferences, and the session, that remember, and that know what was spent.
+
+use std::time::Duration;
+
+use policyd::world::{CommandOutput, WorldError};
+use serde_json::{Value, json};
+
+use super::machine::{Machine, decision};
+
+const PROJECT: &str = "/home/dev/project";
+const TRANSCRIPT: &str = "/home/dev/session.jsonl";
+const CONTEXT: [&str; 3] = ["kubectl", "config", "current-context"];
+
+/// A machine with a guard, and other files of the pack.
+fn machine(guards: &str, others: &[(&str, &str)]) -> Machine {
+    let machine = Machine::new(PROJECT).recording(TRANSCRIPT);
+    machine.guards(guards);
+    for (file, text) in others {
+        machine.world.put(format!("/home/dev/rules/{file}"), text);
+    }
+    machine
+}
+
+/// A machine with a guard that asks the context of kubectl.
+fn cluster() -> Machine {
+    machine(
+        "- id: own\n  commands: [kubectl apply]\n  when: 'probes.kube.text(\"\") == \"prod\"'\n  \
+         decision: deny\n  on_error: ask\n  message: Stop.\n",
+        &[(
+            "probes.yaml",
+            "- id: kube\n  command: [kubectl, config, current-context]\n  parse: text\n  \
+             at: [pre_tool_use]\n  cache: 10s\n",
+        )],
+    )
+}
+
+fn answers(machine: &Machine, text: &str) {
+    machine.world.unscript(&CONTEXT);
+    let stdout = text.as_bytes().to_vec();
+    let output = CommandOutput { code: Some(0), stdout, ..CommandOutput::default() };
+    machine.world.script(&CONTEXT, Ok(output), Duration::from_millis(20));
+}
+
+fn asked(machine: &Machine) -> usize {
+    machine.world.ran().iter().filter(|it| it.argv == CONTEXT).count()
+}
+
+fn user(id: u8, text: &str) -> String {
+    json!({"type": "user", "sessionId": "s", "uuid": format!("u{id}"), "promptId": format!("p{id}"),
+        "message": {"role": "user", "content": text}})
+    .to_string()
+}
+
+fn record(machine: &Machine, lines: &[String]) {
+    machine.world.put(TRANSCRIPT, format!("{}\n", lines.join("\n")));
+}
+
+#[test]
+fn a_probe_is_asked_once_and_only_by_a_call_that_it_concerns() {
+    let machine = cluster();
+    answers(&machine, "prod");
+    assert_eq!(machine.bash("ls").0, "");
+    assert_eq!(machine.bash("kubectl get pods").0, "");
+    assert_eq!(asked(&machine), 0);
+    assert_eq!(machine.bash("kubectl apply -f a").0, "deny");
+    assert_eq!(machine.bash("kubectl apply -f b").0, "deny");
+    assert_eq!(asked(&machine), 1);
+    machine.world.advance(Duration::from_secs(11));
+    answers(&machine, "test");
+    assert_eq!(machine.bash("kubectl apply -f a").0, "");
+    assert_eq!(asked(&machine), 2);
+}
+
+#[test]
+fn a_file_that_a_call_runs_asks_the_probe_too() {
+    let machine = cluster();
+    answers(&machine, "prod");
+    machine.world.put(format!("{PROJECT}/deploy.sh"), "echo a\nkubectl apply -f a\n");
+    let (decided, reason) = machine.bash("bash deploy.sh");
+    assert_eq!(decided, "deny");
+    assert!(reason.starts_with("In `deploy.sh:2`"), "{reason}");
+}
+
+#[test]
+fn a_probe_without_an_answer_is_a_question_and_opens_its_breaker() {
+    let machine = cluster();
+    machine.world.script(&CONTEXT, Err(WorldError::TimedOut), Duration::from_millis(300));
+    let (decided, reason) = machine.bash("kubectl apply -f a");
+    assert_eq!(decided, "ask");
+    assert!(reason.contains("probe `kube`: "), "{reason}");
+    for _ in 0..9 {
+        assert_eq!(machine.bash("kubectl apply -f a").0, "ask");
+    }
+    assert!(asked(&machine) < 9, "the breaker opens");
+}
+
+#[test]
+fn a_preference_and_the_type_of_the_session_decide() {
+    let guards = "- id: own\n  tools: [Edit]\n  when: 'session.type == \"INVESTIGATION\"'\n  decision: ask\n  message: Stop.\n\
+                  - id: other\n  commands: [make]\n  when: prefs.no_make\n  decision: deny\n  message: Stop.\n";
+    let preference = "- id: no_make\n  files: [NOTES.md]\n  regexes: ['never use make']\n";
+    let machine = machine(guards, &[("preferences.yaml", preference)]);
+    let edit =
+        json!({"file_path": format!("{PROJECT}/a.txt"), "old_string": "a", "new_string": "b"});
+    record(&machine, &[user(1, "Investigate why the cache is slow")]);
+    assert_eq!(machine.tool("Edit", &edit).0, "ask");
+    machine.world.set_env("POLICYD_SESSION_TYPE", "DEVELOPMENT");
+    assert_eq!(machine.tool("Edit", &edit).0, "");
+    assert_eq!(machine.bash("make").0, "");
+    machine.world.put(format!("{PROJECT}/NOTES.md"), "- Never use make.\n");
+    assert_eq!(machine.bash("make").0, "deny");
+}
+
+/// A machine that remembers calls of `make`, and asks at the third.
+fn remembering(reset: &str) -> Machine {
+    machine(
+        "- id: seen\n  commands: [make]\n  remember: {calls: '${program.line}'}\n\
+         - id: forgotten\n  commands: [cmake]\n  forget: [calls]\n\
+         - id: third\n  commands: [make]\n  when: memory.calls.count >= 2\n  decision: deny\n  message: Stop.\n",
+        &[("memory.yaml", &format!("- id: calls\n  reset: {reset}\n"))],
+    )
+}
+
+#[test]
+fn a_memory_ends_with_its_scope() {
+    for (reset, of_prompt, of_session, of_day) in
+        [("episode", "", "", ""), ("session", "deny", "", "deny"), ("day", "deny", "deny", "")]
+    {
+        let machine = remembering(reset);
+        let other = |machine: &Machine| {
+            decision(&machine.answer(&json!({
+                "session_id": "other", "cwd": PROJECT, "hook_event_name": "PreToolUse",
+                "tool_name": "Bash", "tool_input": {"command": "make"},
+            })))
+            .0
+        };
+        record(&machine, &[user(1, "Build it")]);
+        assert_eq!(machine.bash("make a").0, "", "{reset}");
+        assert_eq!(machine.bash("make b").0, "", "{reset}");
+        assert_eq!(machine.bash("make c").0, "deny", "{reset}");
+        assert_eq!(other(&machine), of_session, "{reset}");
+        record(&machine, &[user(1, "Build it"), user(2, "Again")]);
+        assert_eq!(machine.bash("make d").0, of_prompt, "{reset}");
+        machine.world.advance(Duration::from_hours(24));
+        assert_eq!(
+            machine.bash("make e").0,
+            if reset == "episode" { "" } else { of_day },
+            "{reset}"
+        );
+        machine.bash("cmake");
+        assert_eq!(machine.bash("make f").0, "", "{reset}");
+    }
+}
+
+#[test]
+fn a_call_that_two_hook_lines_report_is_remembered_once() {
+    let machine = remembering("session");
+    let call = |id: &str| {
+        let answer = machine.answer(&json!({
+            "session_id": "s", "cwd": PROJECT, "hook_event_name": "PreToolUse", "tool_use_id": id,
+            "tool_name": "Bash", "tool_input": {"command": "make"},
+        }));
+        decision(&answer).0
+    };
+    for _ in 0..3 {
+        assert_eq!(call("toolu_1"), "");
+    }
+    assert_eq!(call("toolu_2"), "");
+    assert_eq!(call("toolu_3"), "deny");
+}
+
+#[test]
+fn a_memory_that_cannot_be_used_is_reported_and_nothing_is_lost() {
+    let machine = remembering("session");
+    machine.bash("make a");
+    let file = machine.world.files().into_iter().find(|it| it.ends_with("memory.json")).unwrap();
+    machine.world.put(&file, "{\"version\": 9, \"entries\": {}}");
+    let answer = machine.answer(&json!({
+        "session_id": "s", "cwd": PROJECT, "hook_event_name": "PreToolUse",
+        "tool_name": "Bash", "tool_input": {"command": "make"},
+    }));
+    let said = answer["systemMessage"].as_str().unwrap();
+    assert!(said.contains("memory.json") && said.contains("newer version"), "{said}");
+    assert_eq!(machine.world.get(&file).unwrap(), b"{\"version\": 9, \"entries\": {}}");
+}
+
+/// A message of the agent that cost something: a million output tokens are some dollars.
+fn spent(id: u8) -> String {
+    json!({"type": "assistant", "sessionId": "s", "uuid": format!("a{id}"), "message": {"role": "assistant",
+        "id": format!("m{id}"), "model": "claude-opus-4-5", "content": [{"type": "text", "text": "Done."}],
+        "usage": {"input_tokens": 5, "output_tokens": 1_000_000}}})
+    .to_string()
+}
+
+#[test]
+fn the_costs_of_a_day_are_those_of_all_sessions() {
+    let machine = machine(
+        "- id: own\n  commands: [make]\n  when: costs.today_cents > 3000\n  decision: ask\n  \
+         message: 'Today ${costs.today_cents}, all ${costs.by_user_today_cents}.'\n",
+        &[],
+    );
+    let of = |machine: &Machine, session: &str, folder: &str| {
+        machine.world.put(format!("{folder}/.git/HEAD"), "ref: refs/heads/main\n");
+        decision(&machine.answer(&json!({
+            "session_id": session, "cwd": folder, "hook_event_name": "PreToolUse",
+            "tool_name": "Bash", "tool_input": {"command": "make"}, "transcript_path": TRANSCRIPT,
+        })))
+    };
+    record(&machine, &[user(1, "Build"), spent(1)]);
+    assert_eq!(of(&machine, "one", PROJECT).0, "");
+    assert_eq!(of(&machine, "one", PROJECT).0, "", "one session counts once");
+    assert_eq!(of(&machine, "two", PROJECT).1, "Today 5000, all 5000. (guard `own`)");
+    assert_eq!(of(&machine, "three", "/home/dev/else").0, "", "another project");
+    assert_eq!(of(&machine, "four", PROJECT).1, "Today 7500, all 10000. (guard `own`)");
+    machine.world.advance(Duration::from_hours(24));
+    assert_eq!(of(&machine, "four", PROJECT).0, "", "another day");
+}
+
+#[test]
+fn a_pack_says_at_load_what_a_guard_cannot_ask() {
+    let report = |probe: &str, guard: &str| {
+        let machine = Machine::new(PROJECT);
+        machine.guards(&format!("- id: own\n  decision: deny\n  message: Stop.\n{guard}"));
+        let probe = format!("- id: kube\n  command: [kubectl]\n{probe}");
+        machine.world.put("/home/dev/rules/probes.yaml", &probe);
+        let said = crate::support::console::call(&machine.world, &["lint", "/home/dev/rules"], b"");
+        format!("{}{}", said.out, said.err)
+    };
+    let asks = "  when: probes.kube.ok\n";
+    for (probe, guard, expected) in [
+        ("", asks, "guards do not ask `kube` at `pre_tool_use`"),
+        (
+            "  at: [pre_tool_use]\n  cache: 1s\n",
+            "  on: [post_tool_use]\n  when: probes.kube.ok\n",
+            "at `post_tool_use`",
+        ),
+        ("  at: [stop]\n  cache: 1s\n", "", "checks at `stop` ask each probe"),
+        ("  at: [pre_tool_use]\n", "", "needs a `cache`"),
+        ("  at: [pre_tool_use]\n  cache: 1s\n  timeout: 1s\n", "", "may take 300ms at most"),
+        ("  at: [pre_tool_use]\n  cache: 1s\n  stdin: a\n", "", "gets no input"),
+        (
+            "",
+            "  when: now.in_zone(\"Europe/Berlim\").hour > 3\n",
+            "unknown time zone `Europe/Berlim`",
+        ),
+        ("", "  remember: {call: x}\n", "unknown entry of the memory `call`"),
+        (
+            "",
+            "  when: tools.last(\"Bash\").input(\"comand\") == \"x\"\n",
+            "field of a tool call that is kept",
+        ),
+    ] {
+        let said = report(probe, guard);
+        assert!(said.contains(expected), "{expected}: {said}");
+    }
+    let clean = report("  at: [pre_tool_use]\n  cache: 1s\n", asks);
+    assert!(clean.contains("0 errors"), "{clean}");
+}
+
+#[test]
+fn an_expression_reads_the_newest_calls() {
+    let calls = [
+        user(1, "Change it"),
+        call(
+            "1",
+            "Edit",
+            &json!({"file_path": "/home/dev/project/a.rs", "old_string": "a", "new_string": "b"}),
+        ),
+        call("2", "Skill", &json!({"skill": "review"})),
+        call("3", "Task", &json!({"subagent_type": "tester", "prompt": "x"})),
+        call("4", "WebFetch", &json!({"url": "https://a.org", "prompt": "x"})),
+    ];
+    for (condition, expected) in [
+        ("tools.skill_at(\"review\") > files.last_at", true),
+        ("tools.skill_at(\"other\") == 0", true),
+        ("agents.last(\"tester\").at > tools.skill_at(\"review\")", true),
+        ("agents.last(\"tester\").outcome == \"pending\"", true),
+        ("agents.ran(\"tester\")", false),
+        ("agents.types.contains(\"tester\")", true),
+        ("tools.last(\"WebFetch\").input(\"url\") == \"https://a.org\"", true),
+        ("tools.last(\"WebFetch\").at > agents.last(\"tester\").at", true),
+        ("tools.last(\"WebSearch\").exists", false),
+        ("agents.last(\"tester\").input(\"subagent_type\") == \"tester\"", true),
+    ] {
+        let guards = format!(
+            "- id: own\n  commands: [make]\n  when: '{condition}'\n  decision: deny\n  message: Stop.\n"
+        );
+        let machine = machine(&guards, &[]);
+        record(&machine, &calls);
+        assert_eq!(machine.bash("make").0 == "deny", expected, "{condition}");
+    }
+}
+
+fn call(id: &str, tool: &str, input: &Value) -> String {
+    json!({"type": "assistant", "sessionId": "s", "uuid": format!("c{id}"), "message": {"role": "assistant",
+        "id": format!("mc{id}"), "content": [{"type": "tool_use", "id": format!("toolu_{id}"), "name": tool, "input": input}]}})
+    .to_string()
+}
