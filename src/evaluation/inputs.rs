@@ -13,6 +13,7 @@ use super::guard_of;
 use super::situation::{EventContext, ExcludedFacts};
 use policyd_base::id::SessionId;
 use policyd_base::limits::READING_LOGGED_BYTES_MAX;
+use policyd_fact_table::FactError;
 use policyd_fact_table::breaker_facts::BreakersSnapshot as Breakers;
 use policyd_fact_table::context::{FactView, ProbeResult};
 use policyd_fact_table::cost_facts::CostSnapshot;
@@ -20,6 +21,7 @@ use policyd_fact_table::project_facts::ProjectView;
 use policyd_fact_table::queue_facts::QueueSnapshot;
 use policyd_fact_table::remembered_facts::MemorySnapshot;
 use policyd_fact_table::signal_facts::SignalSnapshot;
+use policyd_fact_table::text_facts::DiskFacts;
 use policyd_facts::Facts;
 use policyd_facts::cursor::Position;
 use policyd_facts::event::{BackgroundTask, Event, EventKind};
@@ -72,6 +74,9 @@ pub struct Inputs {
     /// What the disk showed of the project.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub project_view: Option<ProjectView>,
+    /// What checks asked about files of the project.
+    #[serde(skip_serializing_if = "ProjectAnswers::is_empty")]
+    pub project_files: ProjectAnswers,
     /// Settings of the context window in the environment.
     #[serde(skip_serializing_if = "Overrides::is_empty")]
     pub window: Overrides,
@@ -100,6 +105,49 @@ pub struct Inputs {
     /// What the rules of the pack remembered, if they read it. Named `remembered`, because `memory` is the limiter's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub remembered: Option<MemorySnapshot>,
+}
+
+/// What checks asked about files of the project.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct ProjectAnswers {
+    /// Whether the project has a path or a file of a glob. `null`: it is not known.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    has: BTreeMap<String, Option<bool>>,
+    /// Files whose texts were read. The texts are not logged.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    texts: Vec<String>,
+    /// Whether the owners of files were read. They are not logged.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    owners: bool,
+}
+
+impl ProjectAnswers {
+    fn new(disk: &DiskFacts) -> Self {
+        Self {
+            has: disk.has.clone(),
+            texts: disk.project_texts.keys().cloned().collect(),
+            owners: disk.owners.is_some(),
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Returns what expressions read of it again.
+    #[must_use]
+    pub fn disk(&self) -> DiskFacts {
+        let not_kept =
+            |what: &str| FactError::NotRecorded(format!("what `{what}` contained is not kept"));
+        let texts = self.texts.iter().map(|path| (path.clone(), Err(not_kept(path))));
+        DiskFacts {
+            has: self.has.clone(),
+            project_texts: texts.collect(),
+            owners: self.owners.then(|| Err(not_kept("CODEOWNERS"))),
+            ..DiskFacts::default()
+        }
+    }
 }
 
 /// Read position in a transcript.
@@ -327,6 +375,7 @@ impl Inputs {
             project: text(&context.project),
             remote_host: besides.remote_host.map(str::to_owned),
             project_view: context.project_view.clone(),
+            project_files: ProjectAnswers::new(&view.disk),
             window: context.overrides.clone(),
             forced_type: besides.forced_type.map(str::to_owned),
             memory: remembered(besides.state, &guard_of(besides.state, event)),

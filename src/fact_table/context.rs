@@ -17,8 +17,8 @@ use super::names::TableOfFacts;
 use super::pattern::TextPatterns;
 use super::prose::Prose;
 use super::snapshots::{
-    BreakersSnapshot, CallFacts, ContextUsage, CostSnapshot, MatchedProgram, MemorySnapshot,
-    ProjectView, QueueSnapshot, ReadText, SignalSnapshot,
+    BreakersSnapshot, CallFacts, ContextUsage, CostSnapshot, DiskFacts, MatchedProgram,
+    MemorySnapshot, ProjectView, QueueSnapshot, ReadText, SignalSnapshot,
 };
 use super::types::Subject;
 use super::{globals, members};
@@ -142,6 +142,8 @@ pub struct FactView {
     pub context: Rc<Context>,
     /// What the stores of the project contain.
     pub stores: Rc<StoreSnapshots>,
+    /// What the disk shows of the files of the project that checks name. At a tool call, `call` has it.
+    pub disk: Rc<DiskFacts>,
     /// How full the context window is, if a rule reads it.
     pub usage: Option<Rc<ContextUsage>>,
     /// Type of the session, once classified.
@@ -168,6 +170,7 @@ impl FactView {
         Self {
             context,
             stores: Rc::default(),
+            disk: Rc::default(),
             usage: None,
             session_type: String::new(),
             readings: Rc::default(),
@@ -404,6 +407,8 @@ pub enum ContextPart {
     Rationalizations,
     /// `project`
     Project,
+    /// A JSON file of the project.
+    JsonFile(Rc<Value>),
 }
 
 impl ContextPart {
@@ -446,6 +451,7 @@ impl ContextPart {
             Self::Places(_) => Subject::Places,
             Self::Texts(_) => Subject::FileTexts,
             Self::Project => Subject::Project,
+            Self::JsonFile(_) => Subject::JsonFile,
         }
     }
 }

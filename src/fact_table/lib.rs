@@ -23,6 +23,8 @@ pub mod events;
 pub mod excuse_facts;
 mod file_facts;
 mod globals;
+mod json_facts;
+mod json_paths;
 pub mod members;
 mod memory_facts;
 mod names;

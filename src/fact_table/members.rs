@@ -218,6 +218,7 @@ tables! {
     place_facts: Places;
     text_facts: FileTexts;
     project_facts: Project;
+    json_facts: JsonFile;
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ use super::dynamic::{count, text_argument, texts};
 use super::params::PATHS;
 use super::row::{FactRow, field, method, number};
 use super::source::FactSource;
-use super::text_facts::{ChangedText, PathState, ReadText};
+use super::text_facts::{ChangedText, DiskFacts, PathState, ReadText};
 use super::text_list::list;
 use super::types::{Evidence::Structure, PackName, Subject, Type, Unit};
 use super::{events, members};
@@ -237,7 +237,7 @@ pub(super) const ROWS: &[FactRow] = &[
         ["Their owners by `CODEOWNERS`.", "\"@acme/security\" in action.changed.owners"],
         |it, _| {
             on_call(it, |seen| {
-                let (known, around) = (code_owners(it, seen)?, &seen.around);
+                let (known, around) = (code_owners(it, &seen.disk)?, &seen.around);
                 let mut owners: Vec<String> = Vec::new();
                 for place in places(it).iter() {
                     let written = place.absolute.as_deref().filter(|_| !place.open && !place.glob);
@@ -390,10 +390,10 @@ fn lines_of(
 /// Who owns the files of the project.
 pub(super) fn code_owners<'s>(
     it: &Object,
-    seen: &'s CallFacts,
+    disk: &'s DiskFacts,
 ) -> Result<&'s CodeOwners, FactError> {
     require_live(it, "what `CODEOWNERS` contained")?;
-    match &seen.disk.owners {
+    match &disk.owners {
         Some(Ok(owners)) => Ok(owners),
         Some(Err(why)) => Err(why.clone()),
         None => Err("`CODEOWNERS` was not read".into()),

@@ -2,9 +2,11 @@
 
 use std::rc::Rc;
 
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
 use super::FactError;
 use super::ast::{Expr, ExprKind};
-use super::call_facts::on_call;
 use super::context::{Context, ContextPart, Object};
 use super::dynamic::{text_argument, texts};
 use super::params::KEY;
@@ -13,7 +15,7 @@ use super::place_facts::code_owners;
 use super::row::{FactRow, field, method};
 pub use super::snapshots::ProjectView;
 use super::source::FactSource;
-use super::text_facts::DiskFacts;
+use super::text_facts::{DiskFacts, ReadText};
 use super::types::{Evidence::Structure, Subject, Type};
 use policyd_base::limits::PROJECT_QUESTIONS_MAX;
 
@@ -63,7 +65,7 @@ pub(super) const ROWS: &[FactRow] = &[
         KEY,
         (Type::Bool, Structure),
         [
-            "Whether the project has a file or directory: a path or a glob from the project directory on, written out. For guards.",
+            "Whether the project has a file or directory: a path or a glob from the project directory on, written out.",
             "project.has(\"pnpm-lock.yaml\")",
         ],
         |it, args| {
@@ -82,16 +84,35 @@ pub(super) const ROWS: &[FactRow] = &[
         KEY,
         (Subject::FileTexts.as_type(), Structure),
         [
-            "The text of a file of the project: a path from the project directory on, written out. For guards.",
+            "The text of a file of the project: a path from the project directory on, written out.",
             "project.text(\"package.json\").contains(\"\\\"workspaces\\\"\")",
         ],
         |it, args| {
             let path = text_argument(args, 0)?;
-            let text = on_disk(it, |disk| {
-                let text = disk.project_texts.get(path.as_str());
-                text.cloned().ok_or_else(|| not_written_out("text"))
-            })?;
+            let text = on_disk(it, |disk| project_text(disk, &path, "text"))?;
             Ok(it.part(ContextPart::Texts(Rc::from([text]))))
+        },
+    )
+    .from(FactSource::ProjectFiles),
+    method(
+        Subject::Project,
+        "json",
+        KEY,
+        (Subject::JsonFile.as_type(), Structure),
+        [
+            "A JSON file of the project: a path from the project directory on, written out. One that does not exist has no values.",
+            "project.json(\"package.json\").has(\"scripts.test\")",
+        ],
+        |it, args| {
+            let path = text_argument(args, 0)?;
+            let text = on_disk(it, |disk| project_text(disk, &path, "json"))??;
+            let value = match (text.text.trim(), text.is_whole) {
+                ("", true) => Ok(Value::Null),
+                (json, true) => serde_json::from_str(json).map_err(|error| error.to_string()),
+                (_, false) => Err("it is too long".to_owned()),
+            };
+            let value = value.map_err(|why| format!("`{path}` cannot be read as JSON: {why}"))?;
+            Ok(it.part(ContextPart::JsonFile(Rc::new(value))))
         },
     )
     .from(FactSource::ProjectFiles),
@@ -101,24 +122,26 @@ pub(super) const ROWS: &[FactRow] = &[
         KEY,
         (Type::Texts, Structure),
         [
-            "The owners of a path of the project by `CODEOWNERS`. For guards.",
+            "The owners of a path of the project by `CODEOWNERS`.",
             "\"@acme/security\" in project.owners(\"src/auth/key.rs\")",
         ],
         |it, args| {
             let path = text_argument(args, 0)?;
-            on_call(it, |seen| Ok(texts(code_owners(it, seen)?.of(&path))))
+            on_disk(it, |disk| Ok(texts(code_owners(it, disk)?.of(&path))))
         },
     )
     .from(FactSource::CodeOwners),
 ];
 
 /// What an expression asks about the files of the project, with an argument that is written out.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum ProjectQuestion {
     /// Whether the project has a path or a file of a glob.
     Has(String),
     /// The text of a file.
     Text(String),
+    /// The owners of files.
+    Owners,
 }
 
 /// Returns what an expression asks about the files of the project.
@@ -126,14 +149,19 @@ pub enum ProjectQuestion {
 pub fn questions(tree: &Expr) -> Vec<ProjectQuestion> {
     let mut found = Vec::new();
     tree.visit(&mut |part| {
-        let Some(fact) = part.fact() else { return };
-        let owner = fact.owners().find(|it| it.is("project.has") || it.is("project.text"));
-        let Some(step) = owner.and_then(Fact::last) else { return };
-        if let [Expr { kind: ExprKind::Text(argument), .. }] = step.arguments {
-            found.push(match step.name {
-                "has" => ProjectQuestion::Has(argument.clone()),
-                _ => ProjectQuestion::Text(argument.clone()),
-            });
+        for owner in part.fact().into_iter().flat_map(Fact::owners) {
+            if owner.is("project.owners") {
+                found.push(ProjectQuestion::Owners);
+            }
+            let names = ["project.has", "project.text", "project.json"];
+            let step = owner.last().filter(|_| owner.is_one_of(&names));
+            let Some(step) = step else { continue };
+            if let [Expr { kind: ExprKind::Text(argument), .. }] = step.arguments {
+                found.push(match step.name {
+                    "has" => ProjectQuestion::Has(argument.clone()),
+                    _ => ProjectQuestion::Text(argument.clone()),
+                });
+            }
         }
     });
     found
@@ -143,16 +171,19 @@ fn not_written_out(name: &str) -> FactError {
     format!("the argument of `project.{name}` must be written out, and at most {PROJECT_QUESTIONS_MAX} are read").into()
 }
 
-/// Asks what the disk shows at a tool call.
+fn project_text(disk: &DiskFacts, path: &str, name: &str) -> Result<ReadText, FactError> {
+    disk.project_texts.get(path).cloned().ok_or_else(|| not_written_out(name))
+}
+
+/// Asks what the disk shows of the project.
 fn on_disk<T>(
     it: &Object,
     ask: impl FnOnce(&DiskFacts) -> Result<T, FactError>,
 ) -> Result<T, FactError> {
-    match &it.view.call {
-        _ if it.context().recorded => Err(it.context().miss("which files the project had")),
-        Some(seen) => ask(&seen.disk),
-        None => Err("only guards read files of the project".into()),
+    if it.context().recorded {
+        return Err(it.context().miss("which files the project had"));
     }
+    ask(it.view.call.as_ref().map_or(&it.view.disk, |seen| &seen.disk))
 }
 
 /// Whether the session edited a test file, or a run that its output can show had a result.

@@ -4,7 +4,7 @@ use rhai::Dynamic;
 
 use super::dynamic::{count, text_argument, texts};
 use super::events;
-use super::pack_facts::texts_at;
+use super::json_paths::texts_at;
 use super::params::KEY;
 use super::prose::Prose;
 use super::row::{FactRow, field, method, number};

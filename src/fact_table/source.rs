@@ -110,9 +110,10 @@ impl EvaluationPhase {
             | FactSource::ChangedTexts
             | FactSource::PathStates
             | FactSource::TrackedPaths
-            | FactSource::UncommittedPaths
-            | FactSource::ProjectFiles
-            | FactSource::CodeOwners => is_guard,
+            | FactSource::UncommittedPaths => is_guard,
+            FactSource::ProjectFiles | FactSource::CodeOwners => {
+                is_guard || matches!(self, Self::Check | Self::Message)
+            }
             FactSource::Program
             | FactSource::ProgramPaths
             | FactSource::WorkTree

@@ -63,6 +63,7 @@ texts! {
     Places "paths";
     FileTexts "texts of files";
     Project "project";
+    JsonFile "JSON file";
 }
 
 impl Subject {

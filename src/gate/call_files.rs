@@ -49,7 +49,7 @@ impl DiskReader<'_> {
         }
         if sources.has_some(FactSources::PROJECT_FILES) {
             let (world, root) = (self.context.world, &self.context.project.root);
-            project_files::read(world, root, sources, guards, &mut facts);
+            project_files::read_for_guards(world, root, sources, guards, &mut facts);
         }
         facts
     }

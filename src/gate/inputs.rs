@@ -10,6 +10,7 @@ use super::calls;
 use super::context::GateContext;
 use super::output::Report;
 use super::probes::ProbeRunner;
+use super::project_files;
 use super::project_view::ProjectReader;
 use super::request::Request;
 use policyd_base::limits::{self, TRANSCRIPT_WAIT_MAX};
@@ -23,6 +24,7 @@ use policyd_fact_table::Evaluator;
 use policyd_fact_table::context::{FactView, ProbeResult, Readings, StoreSnapshots};
 use policyd_fact_table::pattern::prose_regex;
 use policyd_fact_table::source::{FactSource, FactSources};
+use policyd_fact_table::text_facts::DiskFacts;
 use policyd_facts::Facts;
 use policyd_facts::event::EventKind;
 use policyd_packs as packs;
@@ -140,7 +142,12 @@ impl GateContext<'_> {
         };
         let view = situation.view(self.policy, self.words);
         let stores = Rc::new(self.load_stores(self.policy.sources, &view, report));
-        let view = FactView { stores, ..view };
+        let mut disk = DiskFacts::default();
+        if view.context.event.kind.is_stop() && !self.policy.project_questions.is_empty() {
+            let asked = self.policy.project_questions.clone();
+            project_files::read(self.world, &self.project.root, asked, &mut disk);
+        }
+        let view = FactView { stores, disk: Rc::new(disk), ..view };
         EvaluationInputs { view, cursor, read: how_far, subagents, forgotten, remote_host }
     }
 

@@ -21,21 +21,32 @@ use policyd_world::{FileKind, World, WorldError};
 const SKIPPED: [&str; 5] = [".git", "node_modules", "target", "venv", "vendor"];
 
 /// Reads what guards ask about the files of the project.
-pub(super) fn read(
+pub(super) fn read_for_guards(
     world: &dyn World,
     root: &Path,
     sources: FactSources,
     guards: &[&Guard],
     facts: &mut DiskFacts,
 ) {
-    let project = ProjectFiles { world, root };
-    if sources.contains(FactSource::CodeOwners) {
-        facts.owners = Some(project.owners());
-    }
     let asking = guards.iter().filter(|it| it.sources.contains(FactSource::ProjectFiles));
-    let mut asked: Vec<ProjectQuestion> = asking.flat_map(|it| questions_of(it)).collect();
+    let asked = asking.flat_map(|it| questions_of(it));
+    let owners = sources.contains(FactSource::CodeOwners).then_some(ProjectQuestion::Owners);
+    read(world, root, asked.chain(owners).collect(), facts);
+}
+
+/// Reads what expressions ask about the files of the project.
+pub(super) fn read(
+    world: &dyn World,
+    root: &Path,
+    mut asked: Vec<ProjectQuestion>,
+    facts: &mut DiskFacts,
+) {
+    let project = ProjectFiles { world, root };
     asked.sort_unstable();
     asked.dedup();
+    if asked.contains(&ProjectQuestion::Owners) {
+        facts.owners = Some(project.owners());
+    }
     for question in asked.into_iter().take(PROJECT_QUESTIONS_MAX) {
         match question {
             ProjectQuestion::Has(glob) => {
@@ -46,6 +57,7 @@ pub(super) fn read(
                 let text = project.text(&path);
                 facts.project_texts.insert(path, text);
             }
+            ProjectQuestion::Owners => {}
         }
     }
 }

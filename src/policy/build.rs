@@ -261,6 +261,7 @@ pub(super) fn policy(name: String, built: Built) -> Policy {
         memory: built.memory.into(),
         sources: built.reads.sources,
         zones: built.reads.zones,
+        project_questions: built.reads.questions.into_iter().collect(),
         breaker_origins: resilience.origins.into(),
         routes: resilience.routes.into(),
         rationalization_words: resilience.rationalizations.words(),

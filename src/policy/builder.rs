@@ -12,6 +12,7 @@ use super::{Choice, Expression, SourceLocation, builtin};
 use policyd_fact_table::check::{self, Typed};
 use policyd_fact_table::clock_facts::{self, ZoneRules};
 use policyd_fact_table::pattern::check_regex;
+use policyd_fact_table::project_facts::{self, ProjectQuestion};
 use policyd_fact_table::source::{self, EvaluationPhase, FactSource, FactSources};
 use policyd_fact_table::template::{self, TemplatePart};
 use policyd_fact_table::types::{Evidence, Names, Type};
@@ -37,6 +38,8 @@ pub(super) struct ReadFacts {
     pub(super) sources: FactSources,
     /// Rules of the time zones.
     pub(super) zones: ZoneRules,
+    /// Files of the project that expressions of checks and messages name.
+    pub(super) questions: BTreeSet<ProjectQuestion>,
     /// Tools of which the newest call is kept.
     pub(super) kept_calls: BTreeSet<String>,
 }
@@ -189,10 +192,19 @@ impl Builder<'_> {
         if let Some(tree) = &typed.tree {
             self.reads.zones.extend(clock_facts::zones(tree));
             self.reads.kept_calls.extend(work_facts::kept_calls(tree));
+            // What guards ask is read for the guards that a call concerns.
+            if !self.is_of_guard() {
+                self.reads.questions.extend(project_facts::questions(tree));
+            }
         }
         for finding in &typed.findings {
             self.diagnostics.push(finding.within(node, offset));
         }
+    }
+
+    /// Returns whether the expressions that are typed now are those of a guard.
+    fn is_of_guard(&self) -> bool {
+        matches!(self.phase, Some(EvaluationPhase::Guard | EvaluationPhase::ProgramGuard))
     }
 
     /// Returns whether facts of a source are unknown to the expressions that are typed now.
@@ -225,9 +237,7 @@ impl Builder<'_> {
         let what = if is_whole { global } else { used };
         let found =
             Diagnostic::error("unavailable-fact", span, format!("`{what}` is not known here"));
-        let is_guard =
-            matches!(self.phase, Some(EvaluationPhase::Guard | EvaluationPhase::ProgramGuard));
-        let help = match is_guard {
+        let help = match self.is_of_guard() {
             true if EvaluationPhase::ProgramGuard.knows(source) => OF_PROGRAMS,
             false
                 if EvaluationPhase::ProgramGuard.knows(source)

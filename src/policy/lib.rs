@@ -65,6 +65,7 @@ pub use manifest::{
 };
 use policyd_fact_table::clock_facts::ZoneRules;
 use policyd_fact_table::pattern::StoredPattern;
+use policyd_fact_table::project_facts::ProjectQuestion;
 use policyd_fact_table::source::FactSources;
 use policyd_facts::cursor::Key;
 use policyd_facts::event::EventKind;
@@ -123,6 +124,8 @@ pub struct Policy {
     pub sources: FactSources,
     /// What rules remember, by the ids of `memory.yaml`.
     pub memory: Lazy<Vec<(String, MemorySettings)>>,
+    /// Files of the project that expressions of checks and messages name.
+    pub project_questions: Vec<ProjectQuestion>,
     /// Rules of the time zones that expressions name.
     pub zones: ZoneRules,
     /// Locations of the settings of breakers, by the same globs.

@@ -101,6 +101,7 @@ pub fn view(
             preferences: entry.preferences.clone().unwrap_or_default(),
             probes: inputs.readings(),
         }),
+        disk: Rc::new(inputs.project_files.disk()),
         session_type: entry.session_type.clone().unwrap_or_default(),
         ..situation.view(policy, &words)
     })

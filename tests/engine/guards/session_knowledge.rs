@@ -296,3 +296,61 @@ fn call(id: &str, tool: &str, input: &Value) -> String {
         "id": format!("mc{id}"), "content": [{"type": "tool_use", "id": format!("toolu_{id}"), "name": tool, "input": input}]}})
     .to_string()
 }
+
+#[test]
+fn checks_and_guards_read_the_same_files_of_the_project() {
+    let machine = |condition: &str, package: &str| {
+        let machine = Machine::new(PROJECT).recording(TRANSCRIPT);
+        machine.guards(&format!(
+            "- id: own\n  commands: [make]\n  when: '{condition}'\n  decision: deny\n  on_error: ask\n  message: Stop.\n"
+        ));
+        let check = format!(
+            "- id: own_check\n  category: x\n  question: Is it?\n  severity: blocker\n  \
+             applicable_session_types: [\"*\"]\n  satisfied: '!({condition})'\n  on_error: block\n"
+        );
+        machine.world.put("/home/dev/rules/considerations.yaml", &check);
+        machine.world.put("/home/dev/rules/policyd.yaml", "name: own\nextends: []\n");
+        machine.world.put(format!("{PROJECT}/package.json"), package);
+        machine.world.put(format!("{PROJECT}/docs/a.md"), "");
+        machine.world.put(format!("{PROJECT}/CODEOWNERS"), "/docs @writers\n");
+        record(&machine, &[user(1, "Change it"), spent(1)]);
+        machine
+    };
+    let package =
+        r#"{"scripts": {"test": "vitest"}, "private": true, "workspaces": ["a", "b"], "n": 3}"#;
+    for (condition, text, expected) in [
+        ("project.json(\"package.json\").has(\"scripts.test\")", package, Some(true)),
+        ("project.json(\"package.json\").has(\"scripts.lint\")", package, Some(false)),
+        (
+            "project.json(\"package.json\").text(\"scripts.test\") == \"vitest\"",
+            package,
+            Some(true),
+        ),
+        ("project.json(\"package.json\").flag(\"private\")", package, Some(true)),
+        ("project.json(\"package.json\").number(\"n\") == 3", package, Some(true)),
+        (
+            "project.json(\"package.json\").list(\"workspaces[]\").contains(\"b\")",
+            package,
+            Some(true),
+        ),
+        ("project.json(\"package.json\").has(\"scripts\")", "{", None),
+        ("project.json(\"none.json\").has(\"scripts\")", "{", Some(false)),
+        ("project.has(\"docs/*.md\")", "", Some(true)),
+        ("project.has(\"docs/*.txt\")", "", Some(false)),
+        ("project.text(\"package.json\").contains(\"vitest\")", package, Some(true)),
+        ("project.owners(\"docs/a.md\").contains(\"@writers\")", "", Some(true)),
+        ("\"@writers\" in project.owners(\"src/a.rs\")", "", Some(false)),
+    ] {
+        let machine = machine(condition, text);
+        let wanted = |yes: &str, unknown: &str| match expected {
+            Some(true) => yes.to_owned(),
+            Some(false) => String::new(),
+            None => unknown.to_owned(),
+        };
+        assert_eq!(machine.bash("make").0, wanted("deny", "ask"), "{condition}");
+        let answer = machine.answer(&json!({
+            "session_id": "s", "cwd": PROJECT, "hook_event_name": "Stop", "transcript_path": TRANSCRIPT,
+        }));
+        assert_eq!(decision(&answer).0, wanted("block", "block"), "{condition}: {answer}");
+    }
+}
