@@ -25,6 +25,7 @@ const MATCH: &[Field] = &[
 const SAID: Kind = Kind::Either(&[Kind::Text, TEXTS, Kind::Record(MATCH)]);
 
 const USAGE: &[Field] = &[
+    field("model", Kind::Text, "Model of the call; without it, the tokens cost nothing."),
     field("input", COUNT, "Uncached input tokens."),
     field("output", COUNT, "Output tokens."),
     field("cache_read", COUNT, "Tokens read from the cache."),

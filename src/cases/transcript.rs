@@ -67,7 +67,9 @@ impl Recorder {
     fn agent(&mut self, content: Value, usage: Option<Value>) {
         let mut message = json!({"id": format!("m{}", self.lines.len()), "role": "assistant",
             "content": content});
-        if let (Value::Object(fields), Some(usage)) = (&mut message, usage) {
+        if let (Value::Object(fields), Some(mut usage)) = (&mut message, usage) {
+            let model = usage.as_object_mut().and_then(|it| it.remove("model"));
+            fields.extend(model.map(|it| ("model".to_owned(), it)));
             fields.insert("usage".to_owned(), usage);
         }
         self.record(&json!({"type": "assistant", "message": message}));
@@ -152,9 +154,13 @@ fn written(input: &Value) -> Option<(String, String)> {
 
 fn usage(node: &Node) -> Value {
     let count = |key: &str| node.get(key).and_then(Node::int).unwrap_or(0);
-    json!({"input_tokens": count("input"), "output_tokens": count("output"),
+    let mut usage = json!({"input_tokens": count("input"), "output_tokens": count("output"),
         "cache_read_input_tokens": count("cache_read"),
-        "cache_creation_input_tokens": count("cache_creation")})
+        "cache_creation_input_tokens": count("cache_creation")});
+    if let (Value::Object(fields), Some(model)) = (&mut usage, node.get("model")) {
+        fields.insert("model".to_owned(), model.text().unwrap_or_default().into());
+    }
+    usage
 }
 
 /// Fills the number of the repetition into a node.

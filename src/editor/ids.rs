@@ -571,7 +571,7 @@ mod tests {
 
     #[test]
     fn names_in_expressions_have_the_kind_of_their_noun() {
-        let class = |number| PackName::from_kind(NameClass { number, noun: "" });
+        let class = |number| PackName::from_kind(NameClass { number, noun: "", is_foreign: false });
         let names: Vec<PackName> = (0..).map_while(class).collect();
         assert!(names.contains(&PackName::Probe));
         for name in names {

@@ -79,6 +79,7 @@ impl GuardVerdict {
     #[must_use]
     pub const fn in_force(&self) -> Option<GuardAction> {
         match (self.observed, self.mode) {
+            _ if matches!(self.verb, GuardAction::Remember) => None,
             (false, Mode::Enforce) => Some(self.verb),
             (false, Mode::Warn) => Some(GuardAction::Warn),
             (true, _) | (_, Mode::Shadow) => None,
@@ -473,6 +474,7 @@ impl GuardsOutcome {
         let is_allow = |it: &GuardVerdict| it.decision() == Decision::Allow;
         for verdict in self.verdicts.extract_if(.., |it| is_allow(it)) {
             let GuardVerdict { id, place, explanation, .. } = verdict;
+            self.memory.retain(|it| it.guard != id);
             self.silent.push(SilentGuard { id, place, why: why.to_owned(), explanation });
         }
         let decisions = self.verdicts.iter().map(GuardVerdict::decision);

@@ -160,6 +160,7 @@ const fn row(
         range: COUNTS,
         unit: if matches!(result, Type::Int) { Some(Unit::Count) } else { None },
         ids: None,
+        is_written_out: false,
     }
 }
 

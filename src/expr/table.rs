@@ -38,6 +38,8 @@ pub struct Member {
     pub unit: Option<Unit>,
     /// The kind of names that its value, its texts, its items, or its argument are.
     pub ids: Option<NameClass>,
+    /// Whether its argument must be a constant, because it is read before the expression is evaluated.
+    pub is_written_out: bool,
 }
 
 /// What counts and positions can be.
@@ -187,7 +189,7 @@ mod tests {
     const SHELF: Type = Type::Object(ObjectType { number: 0, name: "shelf" });
     const BOOK: Type = Type::Object(ObjectType { number: 1, name: "book" });
     const FLAGS: Type = Type::Object(ObjectType { number: 2, name: "flags" });
-    const FLAG: NameClass = NameClass { number: 0, noun: "flag" };
+    const FLAG: NameClass = NameClass { number: 0, noun: "flag", is_foreign: false };
 
     const fn row(owner: Type, name: &'static str, result: Type) -> Member {
         let evidence = Evidence::Structure;
@@ -206,6 +208,7 @@ mod tests {
             range: COUNTS,
             unit: None,
             ids: None,
+            is_written_out: false,
         }
     }
 

@@ -1,6 +1,7 @@
 //! Templates: text with `${expression}` placeholders. `$${` is an escaped `${`.
 
 use super::Evaluator;
+use super::ScriptError;
 use super::table::Handle;
 
 /// A piece of a template.
@@ -68,7 +69,27 @@ fn closing_brace(rest: &str) -> Option<usize> {
 /// Fills the holes. A hole that cannot be evaluated shows why instead of its value.
 #[must_use]
 pub fn render<H: Handle>(template: &str, evaluator: &mut Evaluator<H>) -> String {
-    let Ok(pieces) = pieces(template) else { return template.to_owned() };
+    let shown = |error: ScriptError| Ok(format!("<{}>", error.message));
+    fill(template, evaluator, shown).unwrap_or_default()
+}
+
+/// Fills the holes.
+///
+/// # Errors
+/// The error of the first hole that cannot be evaluated.
+pub fn render_known<H: Handle>(
+    template: &str,
+    evaluator: &mut Evaluator<H>,
+) -> Result<String, ScriptError> {
+    fill(template, evaluator, Err)
+}
+
+fn fill<H: Handle>(
+    template: &str,
+    evaluator: &mut Evaluator<H>,
+    failed: impl Fn(ScriptError) -> Result<String, ScriptError>,
+) -> Result<String, ScriptError> {
+    let Ok(pieces) = pieces(template) else { return Ok(template.to_owned()) };
     evaluator.watch.iter().for_each(|it| it.rendered(template));
     let mut text = String::with_capacity(template.len());
     for piece in pieces {
@@ -76,15 +97,11 @@ pub fn render<H: Handle>(template: &str, evaluator: &mut Evaluator<H>) -> String
             TemplatePart::Text(plain) => text.push_str(plain),
             TemplatePart::Hole { expression, .. } => match evaluator.eval(expression) {
                 Ok(value) => text.push_str(&value.to_string()),
-                Err(error) => {
-                    text.push('<');
-                    text.push_str(&error.message);
-                    text.push('>');
-                }
+                Err(error) => text.push_str(&failed(error)?),
             },
         }
     }
-    text
+    Ok(text)
 }
 
 #[cfg(test)]

@@ -162,6 +162,8 @@ pub struct NameClass {
     pub number: u8,
     /// What such a name is called in messages: `file kind`.
     pub noun: &'static str,
+    /// Whether neither a pack nor policyd defines the names: then a similar name is not the one that was meant.
+    pub is_foreign: bool,
 }
 
 /// What kind of evidence a fact is.

@@ -72,7 +72,8 @@ pub(super) const ROWS: &[FactRow] = &[
             let rules = rules.ok_or_else(|| not_written_out(&name))?;
             Ok(it.part(ContextPart::Now(utc_offset(rules, it.context().now.millis())?)))
         },
-    ),
+    )
+    .written_out(),
 ];
 
 fn not_written_out(name: &str) -> FactError {

@@ -37,6 +37,11 @@ pub static INPUT: FactEvents = FactEvents {
     events: &[TOOL_CALL_EVENTS],
     help: "use `commands` and `files` for earlier actions",
 };
+/// Results of calls.
+pub static RESULTS: FactEvents = FactEvents {
+    events: &[&[EventKind::PostToolUse, EventKind::PostToolUseFailure]],
+    help: "name `post_tool_use` under `on`",
+};
 /// Prompts.
 pub static PROMPTS: FactEvents = FactEvents {
     events: &[PROMPT_EVENTS],

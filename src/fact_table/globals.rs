@@ -29,6 +29,7 @@ const fn global(
         range: COUNTS,
         unit: None,
         ids: None,
+        is_written_out: false,
     };
     let global = Some(Global { part, changes: false });
     FactRow {

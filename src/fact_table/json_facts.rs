@@ -5,8 +5,8 @@ use serde_json::Value;
 
 use super::FactError;
 use super::context::{ContextPart, Object};
-use super::dynamic::{count, text_argument, texts};
-use super::json_paths::{texts_at, values};
+use super::dynamic::{text_argument, texts};
+use super::json_paths::{texts_at, values, whole_number};
 use super::params::KEY;
 use super::row::{FactRow, method};
 use super::session_facts::json_text;
@@ -57,12 +57,12 @@ pub(super) const ROWS: &[FactRow] = &[
         KEY,
         (Type::Int, Structure),
         [
-            "The whole number at a path, else 0.",
+            "The whole number at a path; 0 without a value, and unknown for another value.",
             "project.json(\"package.json\").number(\"config.port\") > 0",
         ],
         |it, args| {
-            let number = |it: &&Value| it.as_i64();
-            at(it, args, |found| count(found.first().and_then(number).unwrap_or(0)))
+            let path = text_argument(args, 0)?;
+            whole_number(&values(value(it)?, &path))
         },
     )
     .of_unit(Unit::Unknown)

@@ -1,7 +1,10 @@
 //! Paths into JSON: the answers of probes, and files of the project.
 
+use rhai::Dynamic;
 use serde_json::Value;
 
+use super::FactError;
+use super::dynamic::count;
 use super::session_facts::json_text;
 
 /// Returns the values at a path such as `a.b[].c`, `a[0].c` or `[head=main].ci`. The empty path selects the whole
@@ -22,6 +25,20 @@ pub(super) fn values<'v>(root: &'v Value, path: &str) -> Vec<&'v Value> {
         }
     }
     found
+}
+
+/// Returns the first value as a whole number; 0 without one.
+///
+/// # Errors
+/// The value is something else.
+pub(super) fn whole_number(found: &[&Value]) -> Result<Dynamic, FactError> {
+    match found.first() {
+        None | Some(Value::Null) => Ok(count(0)),
+        Some(value) => {
+            let number = value.as_i64().ok_or_else(|| format!("`{value}` is not a whole number"));
+            Ok(count(number?))
+        }
+    }
 }
 
 /// Returns the values at a path as texts, without empty ones.

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::FactError;
 use super::context::{ContextPart, Object, ProbeResult};
 use super::dynamic::{count, text_argument, texts};
-use super::json_paths::{texts_at, values};
+use super::json_paths::{texts_at, values, whole_number};
 use super::params::KEY;
 use super::pattern::TextPattern;
 use super::prose::Prose;
@@ -203,12 +203,8 @@ pub(super) const ROWS: &[FactRow] = &[
                 "number",
                 KEY,
                 (Type::Int, Structure),
-                ["The whole number at a path, else 0.", "probes.pr.number(\"number\") > 0"],
-                |it, args| {
-                    at_path(it, args, |found| {
-                        count(found.first().and_then(|it| it.as_i64()).unwrap_or(0))
-                    })
-                },
+                ["The whole number at a path; 0 without a value, and unknown for another value.", "probes.pr.number(\"number\") > 0"],
+                |it, args| at_path(it, args, |found| whole_number(&found))?,
             ).of_unit(Unit::Unknown).with_range((i64::MIN, i64::MAX)),
     method(
         Subject::Probe,

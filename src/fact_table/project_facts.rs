@@ -77,6 +77,7 @@ pub(super) const ROWS: &[FactRow] = &[
             })
         },
     )
+    .written_out()
     .from(FactSource::ProjectFiles),
     method(
         Subject::Project,
@@ -93,6 +94,7 @@ pub(super) const ROWS: &[FactRow] = &[
             Ok(it.part(ContextPart::Texts(Rc::from([text]))))
         },
     )
+    .written_out()
     .from(FactSource::ProjectFiles),
     method(
         Subject::Project,
@@ -115,6 +117,7 @@ pub(super) const ROWS: &[FactRow] = &[
             Ok(it.part(ContextPart::JsonFile(Rc::new(value))))
         },
     )
+    .written_out()
     .from(FactSource::ProjectFiles),
     method(
         Subject::Project,

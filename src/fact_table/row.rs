@@ -78,6 +78,7 @@ pub(super) const fn method(
         range: COUNTS,
         unit: None,
         ids: None,
+        is_written_out: false,
     };
     FactRow {
         member,
@@ -130,6 +131,11 @@ impl FactRow {
     /// The same member, whose number counts this.
     pub(super) const fn of_unit(self, unit: Unit) -> Self {
         Self { member: Member { unit: Some(unit), ..self.member }, ..self }
+    }
+
+    /// The same member, whose argument must be a constant.
+    pub(super) const fn written_out(self) -> Self {
+        Self { member: Member { is_written_out: true, ..self.member }, ..self }
     }
 
     /// The same member from another source than its owner.

@@ -69,6 +69,18 @@ pub(super) const ROWS: &[FactRow] = &[
             },
         ).at(&events::INPUT),
     field(
+        Subject::Event,
+        "output",
+        Type::Text,
+        Structure,
+        [
+            "The texts in the result of the tool, at `post_tool_use`, else empty.",
+            "event.output.contains(\"authentication failed\")",
+        ],
+        |it, _| Ok(output(&it.context().event.tool_response).into()),
+    )
+    .at(&events::RESULTS),
+    field(
             Subject::Event,
             "prompt",
             Type::Text,
@@ -425,6 +437,28 @@ fn long_words(text: &str) -> Vec<String> {
 
 fn prompt(prompt: Option<&policyd_facts::Prompt>) -> Dynamic {
     prompt.map(|it| it.text.clone()).unwrap_or_default().into()
+}
+
+/// Keys of the texts in the result of a tool, as clients name them, in the order in which they are joined.
+const OUTPUT_KEYS: [&str; 8] =
+    ["stdout", "stderr", "output", "content", "text", "result", "llmContent", "error"];
+
+/// The texts in the result of a tool, one per line.
+fn output(result: &serde_json::Value) -> String {
+    use serde_json::Value;
+    match result {
+        Value::String(text) => text.clone(),
+        Value::Array(items) => joined_outputs(items.iter()),
+        Value::Object(fields) => {
+            joined_outputs(OUTPUT_KEYS.iter().filter_map(|key| fields.get(*key)))
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => String::new(),
+    }
+}
+
+fn joined_outputs<'v>(values: impl Iterator<Item = &'v serde_json::Value>) -> String {
+    let texts: Vec<String> = values.map(output).filter(|it| !it.is_empty()).collect();
+    texts.join("\n")
 }
 
 /// A JSON value as text: texts as they are, nothing for null, JSON for the rest.

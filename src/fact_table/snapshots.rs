@@ -1,7 +1,7 @@
 //! Snapshots of stores and of the tool call, as expressions read them. The context holds them.
 //! Does not contain: the table of facts, which reads them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use serde::{Deserialize, Serialize};
@@ -246,6 +246,9 @@ pub struct CostSnapshot {
 pub struct MemorySnapshot {
     /// The texts of each entry of `memory.yaml`, oldest first.
     pub texts: BTreeMap<String, Vec<String>>,
+    /// Entries of an episode that is not known.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    pub unknown: BTreeSet<String>,
 }
 
 /// What waits in the folder of signals at one moment, as expressions see it.

@@ -116,7 +116,11 @@ impl PackName {
     /// Returns the kind in expressions.
     #[must_use]
     pub const fn as_kind(self) -> NameClass {
-        NameClass { number: self as u8, noun: self.noun() }
+        NameClass {
+            number: self as u8,
+            noun: self.noun(),
+            is_foreign: matches!(self, Self::TimeZone),
+        }
     }
 
     /// Returns the domain of arguments that are such names.

@@ -100,6 +100,7 @@ pub(super) const ROWS: &[FactRow] = &[
             Ok(it.part(ContextPart::ToolCall(call.map(|it| Rc::new(it.clone())))))
         },
     )
+    .written_out()
     .of_ids(PackName::Tool),
     method(
         Subject::Agents,

@@ -29,6 +29,8 @@ pub struct MatcherConfig {
     pub package_files: Vec<String>,
     /// Tools that edit files.
     pub edit_tools: Vec<String>,
+    /// Tools that start a subagent.
+    pub agent_tools: Vec<String>,
     /// Tools of which the newest call is kept.
     pub kept_calls: BTreeSet<String>,
     /// Tools that run a shell command.

@@ -26,11 +26,15 @@ impl GateContext<'_> {
         report: &mut Report,
     ) -> Option<CostSnapshot> {
         let event = &self.request.event;
+        // What the session spent is in its transcript: without it, the sum is not known.
+        if view.context.transcript_problem.is_some() {
+            return None;
+        }
         let (day, project) = (self.day(), self.project.main.display().to_string());
         let key = DailyCosts::key(&project, event.session_id.as_str());
         let costs = daily_costs::load(self.world);
         let mut costs = costs.map_err(|error| report.problem(&error.note())).ok()?.on(&day);
-        let is_of_session = !event.subagent_transcript && view.context.transcript_problem.is_none();
+        let is_of_session = !event.subagent_transcript;
         let total = view.usage.as_ref().filter(|_| is_of_session).map(|it| it.cost_nano);
         if let Some(total) = total.filter(|_| !self.request.dry_run) {
             let known = costs.sessions.get(&key).map_or(0, |it| it.total);

@@ -16,7 +16,7 @@ use super::on_disk::{self, GateDisk};
 use super::output::{self, Report};
 use super::permission;
 use super::request::Request;
-use super::scripts::ScriptGuards;
+use super::scripts::{self, ScriptGuards};
 use super::work_tree::CleanTrees;
 use policyd_base::limits::{GUARD_PROBES_DEADLINE, SPOKEN_CHARS_MAX};
 use policyd_evaluation::call_code;
@@ -28,7 +28,7 @@ use policyd_evaluation::situation::EventContext;
 use policyd_evaluation::{self as evaluation, Detail};
 use policyd_fact_table::Evaluator;
 use policyd_fact_table::call_facts::CallFacts;
-use policyd_fact_table::context::FactView;
+use policyd_fact_table::context::{Context, FactView};
 use policyd_fact_table::source::{FactSource, FactSources};
 use policyd_facts::call::{AnalysisContext, Call, CallEnvironment, ShellText};
 use policyd_facts::event::EventKind;
@@ -54,8 +54,8 @@ pub(super) struct JudgedCall {
     elsewhere: BTreeSet<String>,
     /// The rules of the client, at a permission prompt.
     rules: Option<ClientRules>,
-    /// Number of prompts of the session, as far as it was read.
-    prompts: u64,
+    /// The event with its session, as far as it was read.
+    context: Rc<Context>,
 }
 
 /// An event that guards may apply to.
@@ -67,11 +67,11 @@ impl GuardEvaluation<'_> {
     /// Judges the guards that the event concerns. Whether there was any.
     pub(super) fn guard(&self, report: &mut Report) -> bool {
         let Some(judged) = self.judge(report) else { return false };
-        let JudgedCall { mut guarded, seen, elsewhere, rules, prompts } = judged;
-        self.context.change_memory(&guarded.memory, prompts, report);
+        let JudgedCall { mut guarded, seen, elsewhere, rules, context } = judged;
         if let Some(rules) = rules.filter(|_| guarded.decision == Decision::Allow) {
             permission::confirm(self.context, &rules, &seen, &mut guarded, report);
         }
+        self.context.change_memory(&guarded.memory, &context, report);
         self.allow(&mut guarded, &seen.call, report);
         self.log(&guarded, &seen, &elsewhere, report);
         self.answer(guarded, report);
@@ -104,15 +104,18 @@ impl GuardEvaluation<'_> {
         let reads_session = |it: &Guard| it.sources.has_some(FactSources::SESSION);
         let reads_stores = |it: &Guard| it.sources.has_some(FactSources::STORES);
         let recognized = |it: &&&Guard| guards::matches_any_program(it, &seen.call, values);
-        let mut view =
-            match concerned.iter().filter(|it| reads_session(it)).any(|it| recognized(&it)) {
-                true => self.read_session(report),
-                // Looking for the client costs time, and a guard that no program matches does not fire.
-                false => self.event_alone(concerned.iter().any(|it| recognized(&it))),
-            };
-        let reading = concerned.iter().filter(|it| reads_stores(it) && recognized(it));
-        let sources = reading.fold(FactSources::default(), |all, it| all.union(it.sources));
-        if sources.has_some(FactSources::STORES) {
+        let in_scripts = self.script_guards(&seen);
+        let is_read = concerned.iter().filter(|it| reads_session(it)).any(|it| recognized(&it));
+        let mut view = match is_read {
+            true => self.read_session(report),
+            // Looking for the client costs time, and a guard that no program matches does not fire.
+            false => self.event_alone(concerned.iter().any(|it| recognized(&it))),
+        };
+        let reading = concerned.iter().filter(|it| reads_stores(it) && recognized(it)).copied();
+        let sources = reading.chain(in_scripts.iter().copied());
+        let sources = sources.fold(FactSources::default(), |all, it| all.union(it.sources));
+        // With the session, the stores are read that any rule of the pack reads.
+        if !is_read && sources.has_some(FactSources::STORES) {
             view.stores = Rc::new(it.load_stores(sources, &view, report));
         }
         view.call = Some(Rc::clone(&seen));
@@ -120,7 +123,8 @@ impl GuardEvaluation<'_> {
         let mut evaluator = ManuallyDrop::new(Evaluator::new(Rc::new(view)));
         evaluator.watch.clone_from(&self.context.request.watch);
         let asking = concerned.iter().copied().filter(|it| self.asks(it) && recognized(&it));
-        let asking: Vec<&Guard> = asking.chain(self.asking_in_scripts(&seen)).collect();
+        let asking: Vec<&Guard> =
+            asking.chain(in_scripts.into_iter().filter(|it| self.asks(it))).collect();
         self.ask(&asking, &mut evaluator, report);
         let asked = (&*context, &mut *evaluator);
         // The result of a tool is not kept.
@@ -136,8 +140,7 @@ impl GuardEvaluation<'_> {
             guards::judge(concerned.iter().copied(), event, &seen, asked.0, asked.1, detail);
         let scripts = ScriptGuards { context: it, seen: &seen };
         scripts.judge(asked.0, asked.1, &mut guarded);
-        let prompts = context.facts.prompts.count;
-        Some(JudgedCall { guarded, seen, elsewhere, rules, prompts })
+        Some(JudgedCall { guarded, seen, elsewhere, rules, context })
     }
 
     /// Returns whether a guard reads the type of the session, a preference, or a probe.
@@ -145,16 +148,19 @@ impl GuardEvaluation<'_> {
         guard.sources.has_some(FactSources::READINGS.with(FactSource::SessionType))
     }
 
-    /// Returns the guards that a file concerns that the call runs, and that ask.
-    fn asking_in_scripts(&self, seen: &CallFacts) -> Vec<&Guard> {
+    /// Returns the guards that judge a file that the call runs, and that ask or read a store.
+    fn script_guards(&self, seen: &CallFacts) -> Vec<&Guard> {
         let it = self.context;
         let (event, now) = (&it.request.event, it.request.now);
         let values = &it.words.lens.lens().value_options;
+        let reads = FactSources::READINGS.union(FactSources::STORES);
         let scripts = seen.call.all_scripts();
         let found = scripts.iter().flat_map(|script| {
             let guards = guards::script_guards(it.policy, event, &script.call, now);
             guards.into_iter().filter(|guard| {
-                self.asks(guard) && guards::matches_any_program(guard, &script.call, values)
+                guard.sources.has_some(reads)
+                    && scripts::can_judge(guard)
+                    && guards::matches_any_program(guard, &script.call, values)
             })
         });
         found.collect()

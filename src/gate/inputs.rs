@@ -202,9 +202,9 @@ impl GateContext<'_> {
         let stores = Stores { now: self.request.now, ..self.stores(Duration::ZERO) };
         let reads = |source| sources.contains(source);
         let costs = reads(FactSource::Costs).then(|| self.cost_snapshot(view, report)).flatten();
-        let prompts = view.context.facts.prompts.count;
-        let memory =
-            reads(FactSource::PackMemory).then(|| self.memory_snapshot(prompts, report)).flatten();
+        let memory = reads(FactSource::PackMemory)
+            .then(|| self.memory_snapshot(&view.context, report))
+            .flatten();
         StoreSnapshots { costs, memory, ..stores.snapshots(sources) }
     }
 

@@ -6,15 +6,18 @@ use super::context::GateContext;
 use super::output::Report;
 use policyd_base::limits::HOOK_LOCK_WAIT;
 use policyd_evaluation::guards::MemoryChange;
+use policyd_fact_table::context::Context;
 use policyd_fact_table::remembered_facts::MemorySnapshot;
-use policyd_state::memory::{MemoryMoment, MemoryScope, MemorySettings};
+use policyd_facts::event::EventKind;
+use policyd_state::memory::{self, MemoryMoment, MemoryScope, MemorySettings};
 use policyd_store::memory::MemoryStore;
 
 impl GateContext<'_> {
-    /// Returns what the memory contains at the event. `prompts`: number of prompts of the session. `None` if it cannot be read.
+    /// Returns what the memory contains at the event, without what the same event remembered, which two hook lines report.
+    /// `None` if it cannot be read.
     pub(super) fn memory_snapshot(
         &self,
-        prompts: u64,
+        context: &Context,
         report: &mut Report,
     ) -> Option<MemorySnapshot> {
         let mut snapshot = MemorySnapshot::default();
@@ -27,10 +30,15 @@ impl GateContext<'_> {
             let stored = self.memory_store(of_project).load();
             let stored = stored.map_err(|error| report.problem(&error.note())).ok()?;
             for (id, settings) in entries {
+                let Some(of) = self.memory_owner(settings, context) else {
+                    snapshot.unknown.insert(id.clone());
+                    continue;
+                };
                 let Some(entry) = stored.get(id) else { continue };
-                let of = self.memory_owner(settings, prompts);
+                let call = self.call_id();
                 let live = entry.live(settings, &of, self.request.now);
-                snapshot.texts.insert(id.clone(), live.map(|it| it.text.clone()).collect());
+                let earlier = live.filter(|it| call.is_none_or(|id| !it.is_of_call(id)));
+                snapshot.texts.insert(id.clone(), earlier.map(|it| it.text.clone()).collect());
             }
         }
         Some(snapshot)
@@ -40,11 +48,10 @@ impl GateContext<'_> {
     pub(super) fn change_memory(
         &self,
         changes: &[MemoryChange],
-        prompts: u64,
+        context: &Context,
         report: &mut Report,
     ) {
         let settings = |id: &str| self.policy.memory.iter().find(|it| it.0 == id).map(|it| &it.1);
-        let event = &self.request.event;
         for (of_project, scopes) in STORES {
             let own: Vec<(&MemoryChange, &MemorySettings)> = changes
                 .iter()
@@ -61,13 +68,14 @@ impl GateContext<'_> {
                         entries.remove(&change.entry);
                         continue;
                     };
-                    let of = self.memory_owner(settings, prompts);
-                    let id = event.call_id.as_deref().filter(|it| !it.is_empty());
-                    let id = id.map(|it| format!("{it} {}", change.guard)).unwrap_or_default();
+                    let Some(of) = self.memory_owner(settings, context) else { continue };
+                    let id = self.call_id().map(|it| format!("{it} {}", change.guard));
+                    let id = id.unwrap_or_default();
                     let moment = MemoryMoment { of: &of, event: &id, now: self.request.now };
                     let entry = entries.entry(change.entry.clone()).or_default();
                     *entry = entry.remember(settings, text, moment);
                 }
+                memory::bound(entries);
             });
             match saved {
                 Ok(None) => {}
@@ -88,13 +96,27 @@ impl GateContext<'_> {
         MemoryStore::new(self.world, directory, &self.store.durability)
     }
 
-    /// The episode, the session, or the day that the texts of an entry belong to.
-    fn memory_owner(&self, settings: &MemorySettings, prompts: u64) -> String {
-        match settings.scope {
-            MemoryScope::Episode => format!("prompt {prompts}"),
+    /// The episode, the session, or the day that the texts of an entry belong to. `None` if the episode is not known: the
+    /// prompts are in the transcript of the session.
+    fn memory_owner(&self, settings: &MemorySettings, context: &Context) -> Option<String> {
+        let event = &self.request.event;
+        Some(match settings.scope {
             MemoryScope::Session => "session".to_owned(),
             MemoryScope::Day => self.day(),
-        }
+            MemoryScope::Episode => {
+                if event.subagent_transcript || context.transcript_problem.is_some() {
+                    return None;
+                }
+                // The transcript does not have the prompt yet that begins the episode.
+                let begins = u64::from(event.kind == EventKind::UserPromptSubmit);
+                format!("prompt {}", context.facts.prompts.count.saturating_add(begins))
+            }
+        })
+    }
+
+    /// The id of the tool call, if the client gives it one.
+    fn call_id(&self) -> Option<&str> {
+        self.request.event.call_id.as_deref().filter(|it| !it.is_empty())
     }
 }
 

@@ -73,6 +73,7 @@ fn questions_of(guard: &Guard) -> Vec<ProjectQuestion> {
         conditions.filter_map(|it| it.compiled.tree()).flat_map(questions).collect();
     let texts =
         body.message.iter().map(|it| &it.text).chain(body.updated_input.iter().map(|it| &it.1));
+    let texts = texts.chain(body.remember.iter().map(|it| &it.1));
     for part in texts.flat_map(|it| pieces(it).unwrap_or_default()) {
         if let TemplatePart::Hole { expression, .. } = part {
             found.extend(Expr::parse(expression).iter().flat_map(|it| questions(it)));
@@ -107,7 +108,16 @@ impl ProjectFiles<'_> {
     }
 
     fn exists(&self, path: &str) -> Option<bool> {
-        match self.world.entry(&self.root.join(path)) {
+        let whole = self.root.join(path);
+        // No link leads out of the project.
+        let parent = whole.parent().map(|it| self.world.real_path(it));
+        let root = self.world.real_path(self.root);
+        match (parent, root) {
+            (Some(Ok(parent)), Ok(root)) if !parent.starts_with(&root) => return Some(false),
+            (Some(Err(WorldError::NotFound)), _) => return Some(false),
+            _ => {}
+        }
+        match self.world.entry(&whole) {
             Ok(_) => Some(true),
             Err(WorldError::NotFound) => Some(false),
             Err(_) => None,

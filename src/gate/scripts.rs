@@ -81,6 +81,7 @@ impl ScriptGuards<'_> {
         let judged = concerned.iter().copied();
         let found =
             guards::judge(judged, &request.event, &facts, context, evaluator, Detail::Findings);
+        let mut memory = found.memory;
         for mut verdict in found.verdicts {
             let stops = verdict.unknown.is_none() && verdict.decision() >= Decision::Ask;
             let would = verdict.unknown.is_none() && verdict.would().is_some();
@@ -102,6 +103,7 @@ impl ScriptGuards<'_> {
                 }
             }
             verdict.script = self.place(script, &verdict.program);
+            guarded.memory.extend(memory.extract_if(.., |it| it.guard == verdict.id));
             guarded.judged.extend((!guarded.judged.contains(&guard.id)).then(|| guard.id.clone()));
             guarded.add_script_verdict(verdict, &request.event);
         }
@@ -135,12 +137,16 @@ impl ScriptGuards<'_> {
     }
 }
 
+/// Stores of which a judge of files knows nothing.
+const UNREAD: FactSources =
+    FactSources::of(&[FactSource::Breakers, FactSource::Queues, FactSource::Signals]);
+
 /// Returns whether a guard can judge a file: it may stop the call, and needs the call alone.
-fn can_judge(guard: &Guard) -> bool {
+pub(super) fn can_judge(guard: &Guard) -> bool {
     let body = &*guard.body;
     let stops = matches!(body.verb, GuardAction::Ask | GuardAction::Block | GuardAction::Halt);
     let elsewhere = guard.sources.has_some(FactSources::SESSION)
-        || guard.sources.has_some(FactSources::STORES)
+        || guard.sources.has_some(UNREAD)
         || guard.sources.contains(FactSource::WorkTree);
     stops && guard.mode != Mode::Warn && !elsewhere
 }

@@ -49,7 +49,7 @@ pub(super) const ROWS: &[Rule] = &[
     rule!("PD108", "event-cannot-block", Error, Default, "A rule cannot decide at its events."),
     rule!("PD110", "similar-names", Warning, Default, "Two ids or keys are identical except for case, `-` and `_`.", identity::similar_names),
     rule!("PD111", "id-form", Warning, Default, "An id contains characters that expressions cannot use in a name.", identity::id_form),
-    rule!("PD112", "unused-entry", Warning, Default, "No rule uses this entry.", identity::unused_checker, identity::unused_pattern, identity::unused_fact, tables::unused_input),
+    rule!("PD112", "unused-entry", Warning, Default, "No rule uses this entry.", identity::unused_checker, identity::unused_pattern, identity::unused_fact, identity::never_remembered, tables::unused_input),
     rule!("PD116", "missing-reason", Warning, Default, "A rule is weakened, disabled or limited in time and has no `reason`.", changes::loosened_without_reason, changes::expires_without_reason, changes::disabled_without_reason),
     rule!("PD117", "expired", Warning, Default, "A rule has expired, or expires within two weeks.", changes::expired, changes::expires_soon),
     rule!("PD123", "implicit-override", Warning, Default, "An entry replaces an inherited one without `override: true`.", changes::implicit_override),

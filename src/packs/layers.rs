@@ -26,7 +26,8 @@ pub(super) fn loaded(found: &Found, beneath: &Pack) -> Result<Policy, InvalidPac
         let why = format!("it conflicts with the pack of this project: {}", list(&conflict));
         return Ok(without(project, beneath, &why));
     };
-    policy.sources = policy.sources.union(project.sources).union(user.sources);
+    policy.add_reads(&project);
+    policy.add_reads(&user);
     keep_set(&mut policy, &project);
     keep_stricter(&mut policy, &user, &beneath.name);
     policy.guarded = events(&policy);

@@ -216,7 +216,12 @@ fn names(layers: &Layers, base: Option<&Foundation>, vocabulary: &Arc<Vocabulary
         probes: ids(layers.list("probes.yaml")),
         session_types: ids(layers.list("session_types.yaml")),
         forges: vocabulary.forges.iter().map(|(name, _)| name.clone()).collect(),
-        memory: ids(layers.list(memory::FILE)),
+        memory: layers
+            .list(memory::FILE)
+            .iter()
+            .filter(|it| it.is_used())
+            .map(|it| it.id.clone())
+            .collect(),
         tiers: ids(layers.section(context::FILE, context::TIERS)),
         incomplete: layers.incomplete,
         record: None,

@@ -188,6 +188,15 @@ pub struct SessionType {
 }
 
 impl Policy {
+    /// Adds what the expressions of another policy read, whose rules this policy takes over.
+    pub fn add_reads(&mut self, other: &Self) {
+        self.sources = self.sources.union(other.sources);
+        self.zones.extend(other.zones.clone());
+        self.project_questions.extend(other.project_questions.iter().cloned());
+        self.lens.kept_calls.extend(other.lens.kept_calls.iter().cloned());
+        self.lens_key = Key::of(&self.lens);
+    }
+
     /// Whether a session type has this name, in any case.
     #[must_use]
     pub fn has_session_type(&self, name: &str) -> bool {

@@ -60,6 +60,8 @@ pub struct Probe {
     pub timeout: Duration,
     /// Events at which guards may ask it. Checks may always ask it.
     pub at: Vec<EventKind>,
+    /// Exit codes other than 0 that are answers.
+    pub answers: Vec<i32>,
     /// How its output is read.
     pub parse: Parse,
     /// For how long the same question is not asked again.
@@ -118,6 +120,7 @@ impl Default for Probe {
             stdin: String::new(),
             timeout: limits::PROBE_TIMEOUT,
             at: Vec::new(),
+            answers: Vec::new(),
             parse: Parse::default(),
             cache: None,
             breaker: String::new(),
@@ -143,6 +146,14 @@ const CURES: Conversion<Vec<(String, String)>> = Conversion::reading(|node, _| {
     Some(entries.map(|(key, value)| (text(Some(key)), text(Some(value)))).collect())
 });
 
+/// An exit code that is not 0.
+const EXIT_CODE: Kind = Kind::Int { min: 1, max: 255 };
+
+const EXIT_CODES: Conversion<Vec<i32>> = Conversion::reading(|node, _| {
+    let codes = node.items().unwrap_or_default().iter().filter_map(Node::int);
+    Some(codes.filter_map(|it| i32::try_from(it).ok()).collect())
+});
+
 record! {
     /// An entry of `preferences.yaml`.
     pub(super) const PREFERENCE: RecordType<Preference> = {
@@ -165,6 +176,8 @@ record! {
         timeout: Kind::Duration => timeout, "Time it may take.";
         at: TEXTS, "Events at which guards may ask it, such as `pre_tool_use`; checks may always ask it. It then has no \
              `stdin`, a `cache`, and a `timeout` of at most 300 ms.";
+        answers: Kind::List(&EXIT_CODE) => answers by EXIT_CODES,
+            "Exit codes other than 0 that are answers: `[1]` for `test -f`. Every other one is a failure.";
         parse: words::<Parse>() => parse,
             "How its output is read: `reply` is the JSON object in what a model says, else its \
              text.";

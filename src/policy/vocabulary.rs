@@ -237,6 +237,7 @@ record! {
     pub(super) const VOCABULARY: RecordType<Vocabulary> = {
         shell_tools: TEXTS => lens.shell_tools, "Tools that run a shell command.";
         edit_tools: TEXTS => lens.edit_tools, "Tools that edit files.";
+        agent_tools: TEXTS => lens.agent_tools, "Tools that start a subagent.";
         task_runners: TEXTS => lens.task_runners,
             "Programs whose operands are names of tasks: `make`.";
         script_runners: TEXTS => lens.script_runners,

@@ -140,7 +140,7 @@ fn read(probe: &Probe, output: &CommandOutput) -> ProbeRun {
     };
     let stderr = String::from_utf8_lossy(&output.stderr);
     let code = output.code.unwrap_or(-1);
-    if code != 0 {
+    if code != 0 && !probe.answers.contains(&code) {
         let cure =
             probe.cures.iter().find(|(key, _)| stderr.to_lowercase().contains(&key.to_lowercase()));
         let stdout = String::from_utf8_lossy(&output.stdout);
@@ -165,6 +165,9 @@ fn read(probe: &Probe, output: &CommandOutput) -> ProbeRun {
         Parse::Json | Parse::Reply if output.truncated => {
             let most = limits::PROBE_OUTPUT_MAX;
             failed(ProgramHealth::Fails, format!("its output is longer than {most} bytes"))
+        }
+        Parse::Json | Parse::Reply if code != 0 && stdout.trim().is_empty() => {
+            answer(code, Value::Null)
         }
         Parse::Reply => match reply::content(&stdout) {
             Ok(value) => answer(code, value),

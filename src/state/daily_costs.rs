@@ -1,4 +1,5 @@
-//! What sessions spent on one day: a session that began earlier counts from the beginning of the day.
+//! What sessions spent on one day. A session that is known from an earlier day counts from the beginning of the day, and
+//! another one with all that it spent.
 
 use std::collections::BTreeMap;
 
@@ -62,8 +63,14 @@ impl DailyCosts {
     /// Records the total of a session on the current day.
     pub fn record(&mut self, project: &str, session: &str, total: u64, now: Timestamp) {
         let entry = self.sessions.entry(Self::key(project, session)).or_default();
-        let before = entry.before.min(total);
-        *entry = SessionCost { project: project.to_owned(), before, total, at: now.millis() };
+        // Another pack can have lower prices, and a transcript can begin again: what was spent stays.
+        let total = total.max(entry.total);
+        *entry = SessionCost {
+            project: project.to_owned(),
+            before: entry.before,
+            total,
+            at: now.millis(),
+        };
         while self.sessions.len() > SESSIONS_MAX {
             let oldest = self.sessions.iter().min_by_key(|(_, it)| it.at);
             let Some(key) = oldest.map(|(key, _)| key.clone()) else { return };
@@ -97,7 +104,7 @@ mod tests {
         let mut costs = costs.on("2026-01-30");
         assert_eq!(of_day(&costs), 350, "a clock that went back");
         costs.record(PROJECT, "a", 900, at(5));
-        assert_eq!(of_day(&costs), 50, "the transcript begins again");
+        assert_eq!(of_day(&costs), 350, "what was spent stays");
     }
 
     #[test]

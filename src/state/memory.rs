@@ -1,5 +1,6 @@
 //! The memory of a pack: short texts that its rules remember from one event to the next.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use schemars::JsonSchema;
@@ -37,6 +38,8 @@ pub struct MemorySettings {
 pub const KEPT_MAX: usize = 1_000;
 /// Texts of an entry that does not say how many.
 pub const KEPT_DEFAULT: usize = 100;
+/// Texts of all entries together.
+const TEXTS_MAX: usize = 4_000;
 /// Bytes of a text.
 const TEXT_BYTES_MAX: usize = 256;
 
@@ -105,8 +108,7 @@ impl MemoryEntry {
     ) -> Self {
         let MemoryMoment { of, event, now } = moment;
         let mut texts: Vec<RememberedText> = self.live(settings, of, now).cloned().collect();
-        let masked = mask(text).0;
-        let text = cut(&masked, TEXT_BYTES_MAX).to_owned();
+        let text = kept_text(text);
         let is_same =
             |it: &RememberedText| !event.is_empty() && it.event == event && it.text == text;
         if !texts.iter().any(is_same) {
@@ -118,7 +120,34 @@ impl MemoryEntry {
     }
 }
 
+/// Returns a text as it is remembered: secrets are masked, control characters are blanks, and the end is cut.
+#[must_use]
+pub fn kept_text(text: &str) -> String {
+    let masked = mask(text).0.replace(char::is_control, " ");
+    cut(&masked, TEXT_BYTES_MAX).to_owned()
+}
+
+/// Removes the oldest texts of all entries until [`TEXTS_MAX`] remain.
+pub fn bound(entries: &mut BTreeMap<String, MemoryEntry>) {
+    let count = |entries: &BTreeMap<String, MemoryEntry>| -> usize {
+        entries.values().map(|it| it.texts.len()).sum()
+    };
+    while count(entries) > TEXTS_MAX {
+        let first = |it: &MemoryEntry| it.texts.first().map(|it| it.at);
+        let oldest =
+            entries.values_mut().filter(|it| first(it).is_some()).min_by_key(|it| first(it));
+        let Some(oldest) = oldest else { return };
+        oldest.texts.remove(0);
+    }
+}
+
 impl RememberedText {
+    /// Returns whether a rule remembered it at a tool call.
+    #[must_use]
+    pub fn is_of_call(&self, id: &str) -> bool {
+        self.event.strip_prefix(id).is_some_and(|it| it.starts_with(' '))
+    }
+
     const fn moment(&self) -> Timestamp {
         Timestamp::from_millis(self.at)
     }
@@ -167,6 +196,25 @@ mod tests {
         assert_eq!(live(&entry, &distinct, "s", 0), "b a");
         let long = entry.remember(&settings, &"é".repeat(200), at("s", "", 0));
         assert_eq!(long.texts.last().map(|it| it.text.len()), Some(256));
+    }
+
+    #[test]
+    fn all_entries_are_bounded_together() {
+        let settings = MemorySettings { keep: KEPT_MAX, ..MemorySettings::default() };
+        let mut entries = BTreeMap::new();
+        for name in ["a", "b", "c", "d", "e"] {
+            let texts = (0..KEPT_MAX).map(|it| RememberedText {
+                at: i64::try_from(it).unwrap(),
+                ..RememberedText::default()
+            });
+            let entry = MemoryEntry { of: "s".to_owned(), texts: texts.collect() };
+            entries.insert(name.to_owned(), entry);
+        }
+        bound(&mut entries);
+        let left: Vec<usize> = entries.values().map(|it| it.texts.len()).collect();
+        assert_eq!(left, [800; 5]);
+        let entry = entries.get("a").unwrap().remember(&settings, "a\nb", at("s", "", 900));
+        assert_eq!(entry.texts.last().unwrap().text, "a b");
     }
 
     #[test]

@@ -180,6 +180,7 @@ mod tests {
             stdin: String::new(),
             timeout: Duration::from_secs(30),
             at: Vec::new(),
+            answers: Vec::new(),
             parse: Parse::Reply,
             cache: Some(Duration::from_secs(60)),
             breaker: "probe/judge".to_owned(),

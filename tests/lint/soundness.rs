@@ -169,7 +169,7 @@ fn exchange() -> impl Strategy<Value = [serde_json::Value; 2]> {
 }
 
 /// Facts that invariants speak of, as expressions name them.
-const FACTS: [&str; 32] = [
+const FACTS: [&str; 34] = [
     "commands.total",
     "commands.ran(\"cargo\")",
     "commands.kind(\"test\").passed",
@@ -188,6 +188,8 @@ const FACTS: [&str; 32] = [
     "agents.last(\"writer\").exists",
     "agents.last(\"writer\").at",
     "agents.last(\"writer\").outcome",
+    "memory.deploys.times(\"a\")",
+    "memory.deploys.count",
     "files.count",
     "files.edits",
     "files.last_at",

@@ -229,7 +229,9 @@ impl GuardEvaluator<'_> {
         let mut changes: Vec<MemoryChange> =
             body.forget.iter().map(|entry| change(entry, None)).collect();
         for (entry, text) in &body.remember {
-            changes.push(change(entry, Some(template::render(text, self.evaluator))));
+            // A text that is not known is not remembered.
+            let known = template::render_known(text, self.evaluator);
+            changes.extend(known.ok().map(|text| change(entry, Some(text))));
         }
         changes
     }
@@ -256,6 +258,10 @@ impl GuardEvaluator<'_> {
         program: &str,
     ) -> GuardResult {
         let verb = match body.on_error {
+            // What is not certain is not remembered, and nothing else follows from such a guard.
+            _ if body.verb == GuardAction::Remember => {
+                return GuardResult::Passed(self.explained(body));
+            }
             OnUnknown::Allow => return GuardResult::Passed(self.explained(body)),
             OnUnknown::Warn => GuardAction::Warn,
             OnUnknown::Ask => GuardAction::Ask,

@@ -197,6 +197,11 @@ impl Checker<'_> {
         argument: &Expr,
     ) {
         let found = self.infer(argument);
+        if row.is_written_out && found == wanted && !matches!(argument.kind, ExprKind::Text(_)) {
+            let text = format!("`{}` needs a text that is written out here", row.name);
+            let fix = format!("write the text itself, for example `{}`", row.example);
+            self.at(argument, "wrong-arguments", &text, Some(fix.into()));
+        }
         if found != wanted && found != Type::Any {
             let text = format!("`{}` needs a {wanted} here, not a {found}", row.name);
             let written = match (wanted, &argument.kind) {
@@ -238,6 +243,19 @@ impl Checker<'_> {
             let known: Vec<&str> = known.iter().map(String::as_str).collect();
             let message = format!("unknown {what} `{name}`");
             match known.as_slice() {
+                // A similar name of another authority means another thing.
+                all if kind.is_foreign => {
+                    let same = all.iter().find(|it| it.eq_ignore_ascii_case(name));
+                    match same {
+                        Some(same) => {
+                            self.report_word(("unknown-name", start, message), (name, &[*same]))
+                        }
+                        None => {
+                            let help = "write the name of the IANA database, a region and a large city: `Europe/Berlin`, `Asia/Kolkata`, `UTC`";
+                            self.report("unknown-name", start, message, Some(help.into()));
+                        }
+                    }
+                }
                 [] => {
                     let help = format!("the pack defines no {what}");
                     self.report("unknown-name", start, message, Some(help.into()));

@@ -70,7 +70,8 @@ impl Facts {
     /// Keeps a call as the newest one of its tool, if the lens names the tool, and of the type of the subagent that it starts.
     fn keep_latest(&mut self, name: &str, input: &Input<'_>, lens: &CompiledMatchers) {
         let is_kept = lens.lens().kept_calls.contains(name);
-        let agent = cut(&input.subagent_type, NAME_TEXT_MAX);
+        let starts_agent = lens.lens().agent_tools.iter().any(|it| it == name);
+        let agent = if starts_agent { cut(&input.subagent_type, NAME_TEXT_MAX) } else { "" };
         if !is_kept && agent.is_empty() {
             return;
         }

@@ -298,8 +298,12 @@ fn block<'a>(
                     result.stdout = details.stdout;
                     result.stderr = details.stderr;
                     result.interrupted = details.interrupted.0;
-                    result.background = !details.background_task_id.is_empty();
-                    result.agent = details.agent_id.0;
+                    result.background =
+                        !details.background_task_id.is_empty() || details.is_async.0;
+                    // A subagent that goes on in the background reports when it ends.
+                    if !details.is_async.0 {
+                        result.agent = details.agent_id.0;
+                    }
                     if let Either::One(task) = details.task {
                         result.task_id = task.id.0;
                     }

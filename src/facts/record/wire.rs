@@ -284,6 +284,8 @@ pub struct ToolUseResult<'a> {
     pub interrupted: Flag,
     #[serde(borrow)]
     pub background_task_id: Text<'a>,
+    /// Whether a subagent goes on in the background.
+    pub is_async: Flag,
     #[serde(borrow)]
     pub agent_id: Text<'a>,
     #[serde(borrow)]

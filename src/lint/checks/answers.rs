@@ -116,6 +116,14 @@ pub(crate) fn field_not_asked(subject: &Subject<'_>, out: &mut Findings) {
     each_part_with(subject, &["probes"], |site, term| {
         let Some((id, asked)) = term.fact().and_then(probe) else { return };
         let Some((place, range)) = place(asked) else { return };
+        if let Some(root) = ["$.", "/"].into_iter().find(|it| place.starts_with(it)) {
+            let message = format!("the path of a field does not begin with `{root}`");
+            out.add(site.span(range), message, |it| {
+                it.with_note("the path matches nothing")
+                    .with_help("begin with the name of a field: `state`, `items[0].name`")
+            });
+            return;
+        }
         if let Some(odd) = odd_brackets(place) {
             let message = format!("`[{odd}]` is not valid in the path of a field");
             out.add(site.span(range), message, |it| {

@@ -10,6 +10,7 @@ use crate::subject::PackEntry;
 use crate::{Findings, Subject};
 use policyd_facts::glob::word_matches;
 use policyd_policy::builtin;
+use policyd_policy::layers::GUARD_FILES;
 use policyd_yaml::node::Node;
 
 /// Lists whose entries have a life of their own.
@@ -68,7 +69,7 @@ fn can_be_named(id: &str) -> bool {
 }
 
 pub(crate) fn id_form(subject: &Subject<'_>, out: &mut Findings) {
-    for file in ["preferences.yaml", "probes.yaml"] {
+    for file in ["preferences.yaml", "probes.yaml", "memory.yaml"] {
         for entry in subject.of(file) {
             let name = entry.name();
             if !can_be_named(name) {
@@ -198,7 +199,9 @@ pub(super) static INHERITED: LazyLock<String> = LazyLock::new(|| {
 });
 
 pub(crate) fn unused_fact(subject: &Subject<'_>, out: &mut Findings) {
-    for (file, owner) in [("probes.yaml", "probes"), ("preferences.yaml", "prefs")] {
+    let files =
+        [("probes.yaml", "probes"), ("preferences.yaml", "prefs"), ("memory.yaml", "memory")];
+    for (file, owner) in files {
         // What no expression can name is another finding.
         let own = |it: &&PackEntry<'_>| {
             subject.inherited(it).is_none() && !is_base(it) && can_be_named(it.name())
@@ -216,6 +219,23 @@ pub(crate) fn unused_fact(subject: &Subject<'_>, out: &mut Findings) {
                 out.help(entry.id.span.clone(), message, "read it in a rule, or delete it");
             }
         }
+    }
+}
+
+pub(crate) fn never_remembered(subject: &Subject<'_>, out: &mut Findings) {
+    let remembers = |id: &str| {
+        GUARD_FILES.iter().flat_map(|file| subject.of(file)).any(|guard| {
+            let entries = guard.node.get("remember").and_then(Node::entries).unwrap_or_default();
+            entries.iter().any(|it| it.0.text() == Some(id))
+        })
+    };
+    let own = |it: &&PackEntry<'_>| subject.inherited(it).is_none() && !is_base(it);
+    for entry in subject.of("memory.yaml").filter(own).filter(|it| !remembers(it.name())) {
+        let message =
+            format!("no guard remembers anything in `{}`, so it is always empty", entry.name());
+        let help =
+            format!("add `remember: {{{}: \"${{program.line}}\"}}` to a guard", entry.name());
+        out.help(entry.id.span.clone(), message, help);
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use policyd::world::{CommandOutput, WorldError};
+use policyd::world::{CommandOutput, World, WorldError};
 use serde_json::{Value, json};
 
 use super::machine::{Machine, decision};
@@ -170,6 +170,146 @@ fn a_call_that_two_hook_lines_report_is_remembered_once() {
 }
 
 #[test]
+fn the_rules_of_a_call_do_not_see_what_it_remembers() {
+    let machine = machine(
+        "- id: seen\n  commands: [make]\n  remember: {calls: x}\n\
+         - id: again\n  commands: [make]\n  when: memory.calls.count >= 1\n  decision: deny\n  message: Stop.\n",
+        &[("memory.yaml", "- id: calls\n")],
+    );
+    let call = |id: &str| {
+        let answer = machine.answer(&json!({
+            "session_id": "s", "cwd": PROJECT, "hook_event_name": "PreToolUse", "tool_use_id": id,
+            "tool_name": "Bash", "tool_input": {"command": "make"},
+        }));
+        decision(&answer).0
+    };
+    assert_eq!(call("toolu_1"), "");
+    assert_eq!(call("toolu_1"), "", "a second hook line");
+    assert_eq!(call("toolu_2"), "deny");
+}
+
+#[test]
+fn an_episode_begins_with_its_prompt_and_is_unknown_without_a_transcript() {
+    let machine = machine(
+        "- id: approved\n  on: [user_prompt_submit]\n  when: event.prompt.contains(\"deploy\")\n  remember: {said: 'yes'}\n\
+         - id: not_approved\n  commands: [make]\n  when: memory.said.count == 0\n  decision: deny\n  on_error: ask\n  message: Stop.\n",
+        &[("memory.yaml", "- id: said\n  reset: episode\n")],
+    );
+    let prompt = |text: &str| {
+        machine.answer(&json!({
+            "session_id": "s", "cwd": PROJECT, "hook_event_name": "UserPromptSubmit", "prompt": text,
+            "transcript_path": TRANSCRIPT,
+        }))
+    };
+    record(&machine, &[user(1, "Look at it")]);
+    assert_eq!(machine.bash("make").0, "deny");
+    prompt("Now deploy it");
+    record(&machine, &[user(1, "Look at it"), user(2, "Now deploy it")]);
+    assert_eq!(machine.bash("make").0, "");
+    machine.world.remove(std::path::Path::new(TRANSCRIPT)).unwrap();
+    assert_eq!(machine.bash("make").0, "ask", "the episode is not known");
+    record(&machine, &[user(1, "Look at it"), user(2, "Now deploy it")]);
+    assert_eq!(machine.bash("make").0, "", "nothing was lost");
+}
+
+#[test]
+fn a_file_that_a_call_runs_is_counted_by_the_guard_that_judges_it() {
+    let machine = machine(
+        "- id: third\n  commands: [deploy]\n  when: memory.calls.count < 5\n  decision: ask\n  message: Stop.\n  \
+         remember: {calls: '${program.line}'}\n",
+        &[("memory.yaml", "- id: calls\n")],
+    );
+    machine.world.put(format!("{PROJECT}/d.sh"), "deploy prod\n");
+    assert_eq!(machine.bash("bash d.sh").0, "ask");
+    let file = machine.world.files().into_iter().find(|it| it.ends_with("memory.json")).unwrap();
+    let stored = String::from_utf8(machine.world.get(&file).unwrap()).unwrap();
+    assert!(stored.contains("deploy prod"), "{stored}");
+}
+
+#[test]
+fn long_and_unknown_texts() {
+    let machine = machine(
+        "- id: seen\n  commands: [make]\n  remember: {calls: '${program.line}', values: '${probes.none.text(\"\")}'}\n\
+         - id: again\n  commands: [make]\n  when: memory.calls.has(program.line) && memory.calls.times(program.line) == 1 && memory.values.count == 0\n  decision: deny\n  message: Stop.\n",
+        &[
+            ("memory.yaml", "- id: calls\n- id: values\n"),
+            (
+                "probes.yaml",
+                "- id: none\n  command: [none]\n  parse: text\n  at: [pre_tool_use]\n  cache: 1s\n",
+            ),
+        ],
+    );
+    let line = format!("make {}", "b".repeat(300));
+    assert_eq!(machine.bash(&line).0, "");
+    assert_eq!(machine.bash(&line).0, "deny");
+}
+
+#[test]
+fn a_listed_exit_code_is_an_answer_and_opens_no_breaker() {
+    let machine = cluster();
+    machine.guards(
+        "- id: own\n  commands: [kubectl apply]\n  when: probes.kube.code == 3\n  decision: deny\n  on_error: ask\n  message: Stop.\n",
+    );
+    machine.world.put(
+        "/home/dev/rules/probes.yaml",
+        "- id: kube\n  command: [kubectl, config, current-context]\n  parse: text\n  at: [pre_tool_use]\n  cache: 1ms\n  answers: [3]\n",
+    );
+    let output = CommandOutput { code: Some(3), ..CommandOutput::default() };
+    machine.world.script(&CONTEXT, Ok(output), Duration::from_millis(20));
+    for _ in 0..6 {
+        assert_eq!(machine.bash("kubectl apply -f a").0, "deny");
+        machine.world.advance(Duration::from_secs(1));
+    }
+    assert_eq!(asked(&machine), 6);
+}
+
+#[test]
+fn a_guard_reads_the_result_of_its_call() {
+    let machine = machine(
+        "- id: failed\n  on: [post_tool_use]\n  commands: [vault login]\n  when: event.output.contains(\"denied\")\n  remember: {failures: x}\n\
+         - id: second\n  commands: [vault login]\n  when: memory.failures.count >= 1\n  decision: deny\n  message: Stop.\n",
+        &[("memory.yaml", "- id: failures\n")],
+    );
+    for (response, expected) in [
+        (json!({"stdout": "welcome", "stderr": ""}), ""),
+        (json!({"stdout": "", "stderr": "permission denied"}), "deny"),
+    ] {
+        machine.answer(&json!({
+            "session_id": "s", "cwd": PROJECT, "hook_event_name": "PostToolUse", "tool_name": "Bash",
+            "tool_input": {"command": "vault login"}, "tool_response": response,
+        }));
+        assert_eq!(machine.bash("vault login").0, expected, "{response}");
+    }
+}
+
+#[test]
+fn only_tools_that_start_subagents_count_and_one_in_the_background_did_not_run() {
+    let launched = |details: &Value| {
+        json!({"type": "user", "sessionId": "s", "uuid": "r", "message": {"role": "user", "content": [
+            {"type": "tool_result", "tool_use_id": "toolu_1", "content": "ok"}]}, "toolUseResult": details})
+        .to_string()
+    };
+    let ended = json!({"type": "user", "sessionId": "s", "uuid": "n", "promptSource": "system", "message": {"role": "user",
+        "content": "<task-notification>\n<task-id>a1</task-id>\n<tool-use-id>toolu_1</tool-use-id>\n<status>completed</status>\n<summary>Done</summary>\n</task-notification>"}})
+    .to_string();
+    let call = |tool: &str| call("1", tool, &json!({"subagent_type": "tester", "prompt": "x"}));
+    let (now, later) = (json!({"agentId": "a1"}), json!({"isAsync": true, "agentId": "a1"}));
+    for (lines, expected) in [
+        (vec![call("Task"), launched(&now)], true),
+        (vec![call("mcp__notes__list"), launched(&now)], false),
+        (vec![call("Task"), launched(&later)], false),
+        (vec![call("Task"), launched(&later), ended], true),
+    ] {
+        let machine = machine(
+            "- id: own\n  commands: [make]\n  when: agents.ran(\"tester\")\n  decision: deny\n  message: Stop.\n",
+            &[],
+        );
+        record(&machine, &[vec![user(1, "Test it")], lines.clone()].concat());
+        assert_eq!(machine.bash("make").0 == "deny", expected, "{lines:?}");
+    }
+}
+
+#[test]
 fn a_memory_that_cannot_be_used_is_reported_and_nothing_is_lost() {
     let machine = remembering("session");
     machine.bash("make a");
@@ -244,6 +384,12 @@ fn a_pack_says_at_load_what_a_guard_cannot_ask() {
             "unknown time zone `Europe/Berlim`",
         ),
         ("", "  remember: {call: x}\n", "unknown entry of the memory `call`"),
+        (
+            "",
+            "  when: now.in_zone(session.branch).hour > 3\n",
+            "needs a text that is written out here",
+        ),
+        ("", "  when: project.has(event.tool)\n", "needs a text that is written out here"),
         (
             "",
             "  when: tools.last(\"Bash\").input(\"comand\") == \"x\"\n",
