@@ -72,11 +72,26 @@ impl<'a> PlaceholderValues<'a> {
         Node { span: node.span.clone(), kind }
     }
 
+    /// Fills the placeholders of a case. Its name is always a text, whatever the values are.
+    pub(super) fn fill_case(&mut self, case: &Node) -> Node {
+        let NodeKind::Map(entries) = &case.kind else { return self.fill(case) };
+        let entries = entries.iter().map(|(key, value)| match (key.text(), value.scalar()) {
+            (Some("name"), Some(name)) => (key.clone(), self.text(value, name)),
+            _ => (self.fill(key), self.fill(value)),
+        });
+        let kind = NodeKind::Map(entries.collect());
+        Node { span: case.span.clone(), kind }
+    }
+
     fn scalar(&mut self, node: &Node, scalar: &Scalar) -> Node {
-        let pieces = pieces(&scalar.text);
-        if let [PlaceholderPart::Name { name, start }] = pieces.as_slice() {
+        if let [PlaceholderPart::Name { name, start }] = pieces(&scalar.text).as_slice() {
             return self.value(node, name, *start).cloned().unwrap_or_else(|| node.clone());
         }
+        self.text(node, scalar)
+    }
+
+    fn text(&mut self, node: &Node, scalar: &Scalar) -> Node {
+        let pieces = pieces(&scalar.text);
         let mut text = String::with_capacity(scalar.text.len());
         for piece in pieces {
             match piece {
@@ -152,6 +167,18 @@ fn found_in(node: &Node, text: &str) -> Option<Span> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_name_of_a_case_is_a_text_and_other_values_keep_their_type() {
+        let text = "case: {name: \"{{c}}\", on: {inputs: {name: \"{{c}}\"}}}\neach: {c: 1}\n";
+        let source = policyd_yaml::Source { name: "a".to_owned(), text: text.to_owned() };
+        let (node, findings) = policyd_yaml::yaml::parse(&std::sync::Arc::new(source));
+        assert_eq!(findings, []);
+        let node = node.unwrap();
+        let values = node.get("each").unwrap().entries().unwrap().to_vec();
+        let case = PlaceholderValues::new(&values).fill_case(node.get("case").unwrap());
+        assert_eq!(case.json(), serde_json::json!({"name": "1", "on": {"inputs": {"name": 1}}}));
+    }
 
     #[test]
     fn names_in_double_braces_are_cut_out() {

@@ -64,7 +64,7 @@ fn instances(item: &Node, findings: &mut Vec<Diagnostic>) -> Vec<Node> {
     let mut instances = Vec::new();
     for (index, row) in rows.iter().enumerate() {
         let mut filling = PlaceholderValues::new(row.entries().unwrap_or_default());
-        let mut instance = filling.fill(&rest);
+        let mut instance = filling.fill_case(&rest);
         findings.extend(filling.unused(&rest));
         if !named {
             number(&mut instance, index.saturating_add(1));
