@@ -90,15 +90,16 @@ impl EvaluationPhase {
     #[must_use]
     pub const fn knows(self, source: FactSource) -> bool {
         let is_guard = matches!(self, Self::Guard | Self::ProgramGuard);
-        let is_stop = !is_guard;
         match source {
-            FactSource::Event | FactSource::Transcript | FactSource::Context => true,
+            FactSource::Event
+            | FactSource::Transcript
+            | FactSource::Context
+            | FactSource::Signals
+            | FactSource::Project => true,
             FactSource::Breakers
             | FactSource::Queues
             | FactSource::Costs
             | FactSource::PackMemory => !matches!(self, Self::Excuse),
-            FactSource::Signals => true,
-            FactSource::Project => is_stop,
             FactSource::SessionType => !matches!(self, Self::Classification),
             FactSource::Preferences | FactSource::Probes => is_guard || matches!(self, Self::Check),
             FactSource::Rule => matches!(self, Self::Check),
@@ -162,9 +163,12 @@ pub struct FactSources(u32);
 impl FactSources {
     /// Sources that read the transcript.
     pub const TRANSCRIPT: Self = Self::of(&[FactSource::Transcript, FactSource::Context]);
-    /// Sources that read the session: its transcript, its type, whose conditions read it, or its costs.
-    pub const SESSION: Self =
-        Self::TRANSCRIPT.with(FactSource::SessionType).with(FactSource::Costs);
+    /// Sources that read the session: its transcript, its type, whose conditions read it, its costs, or its
+    /// packages.
+    pub const SESSION: Self = Self::TRANSCRIPT
+        .with(FactSource::SessionType)
+        .with(FactSource::Costs)
+        .with(FactSource::Project);
     /// Sources that read what the user and external commands say.
     pub const READINGS: Self = Self::of(&[FactSource::Preferences, FactSource::Probes]);
     /// Sources that read the stores of the project.

@@ -107,7 +107,7 @@ impl GuardEvaluation<'_> {
         let in_scripts = self.script_guards(&seen);
         let is_read = concerned.iter().filter(|it| reads_session(it)).any(|it| recognized(&it));
         let mut view = match is_read {
-            true => self.read_session(report),
+            true => self.read_session(&concerned, report),
             // Looking for the client costs time, and a guard that no program matches does not fire.
             false => self.event_alone(concerned.iter().any(|it| recognized(&it))),
         };
@@ -277,10 +277,13 @@ impl GuardEvaluation<'_> {
     }
 
     /// What the transcript shows beside the event.
-    fn read_session(&self, report: &mut Report) -> FactView {
+    fn read_session(&self, guards: &[&Guard], report: &mut Report) -> FactView {
         let it = self.context;
         let cursor = it.cursor_path();
-        let inputs = it.gather(&cursor, report);
+        let reads = |source| guards.iter().any(|it| it.sources.contains(source));
+        let reads_project = reads(FactSource::Project)
+            || (reads(FactSource::SessionType) && it.types_read_project());
+        let inputs = it.gather(&cursor, reads_project, report);
         inputs.cursor.iter().for_each(|bytes| transcript::keep(it.world, &cursor, bytes));
         inputs.view
     }

@@ -81,7 +81,13 @@ pub(super) struct AskLimits<'a> {
 
 impl GateContext<'_> {
     /// Reads the transcript's tail, and puts together what expressions see.
-    pub(super) fn gather(&self, cursor_path: &Path, report: &mut Report) -> EvaluationInputs {
+    /// `reads_project`: whether rules read which tests and packages the project has.
+    pub(super) fn gather(
+        &self,
+        cursor_path: &Path,
+        reads_project: bool,
+        report: &mut Report,
+    ) -> EvaluationInputs {
         let event = self.request.event.clone();
         let deadline = self.world.elapsed().saturating_add(self.policy.settings.deadline);
         let mut read = match &event.transcript {
@@ -121,10 +127,6 @@ impl GateContext<'_> {
                 read.facts.lines_foreign
             ));
         }
-        let reads_project = match event.kind.is_stop() {
-            true => self.policy.sources.contains(FactSource::Project),
-            false => self.types_read_project(),
-        };
         let project_view = reads_project.then(|| self.reader().view(&read.facts)).flatten();
         let situation = EventContext {
             gauged: true,
@@ -152,7 +154,7 @@ impl GateContext<'_> {
     }
 
     /// Returns whether the condition of a session type reads the files of the project.
-    fn types_read_project(&self) -> bool {
+    pub(super) fn types_read_project(&self) -> bool {
         let types = self.policy.session_types.iter();
         let mut sources = types.map(|it| FactSources::of_uses(it.when.uses.iter()));
         sources.any(|it| it.contains(FactSource::Project))

@@ -51,8 +51,9 @@ impl ProjectReader<'_> {
     pub(super) fn view(&self, facts: &Facts) -> Option<ProjectView> {
         let edited: Vec<PathBuf> =
             facts.files.iter().map(|it| normal(&self.folder.join(&it.path))).collect();
+        // Edits that are not on this disk happened elsewhere.
         let sees_edits = edited.iter().any(|it| self.world.stat(it).is_ok());
-        if !sees_edits {
+        if !sees_edits && !edited.is_empty() {
             return None;
         }
         let files = self.files();

@@ -12,6 +12,7 @@ use super::{calls, context_usage};
 use policyd_evaluation::combine::Decision;
 use policyd_evaluation::{self as evaluation, EvaluationContext, StopOutcome};
 use policyd_fact_table::Evaluator;
+use policyd_fact_table::source::FactSource;
 use policyd_facts::Facts;
 use policyd_hook::HookResponse;
 use policyd_policy::OnSaveFailure;
@@ -43,7 +44,8 @@ impl StopEvaluation<'_> {
         }
         // Read the transcript, and see whether there is anything to judge.
         let cursor_path = it.cursor_path();
-        let gathered = it.gather(&cursor_path, &mut report);
+        let reads_project = it.policy.sources.contains(FactSource::Project);
+        let gathered = it.gather(&cursor_path, reads_project, &mut report);
         let context = &gathered.view.context;
         let keep =
             || gathered.cursor.iter().for_each(|it| transcript::keep(world, &cursor_path, it));

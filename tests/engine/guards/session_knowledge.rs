@@ -482,6 +482,7 @@ fn checks_and_guards_read_the_same_files_of_the_project() {
         ("project.json(\"package.json\").has(\"scripts\")", "{", None),
         ("project.json(\"none.json\").has(\"scripts\")", "{", Some(false)),
         ("project.has(\"docs/*.md\")", "", Some(true)),
+        ("project.has_tests", "", Some(false)),
         ("project.has(\"docs/*.txt\")", "", Some(false)),
         ("project.text(\"package.json\").contains(\"vitest\")", package, Some(true)),
         ("project.owners(\"docs/a.md\").contains(\"@writers\")", "", Some(true)),
