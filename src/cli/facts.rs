@@ -118,6 +118,8 @@ fn values(names: &Names, evaluator: &mut Evaluator) -> Vec<(String, Found)> {
             match row.params {
                 None if row.result.is_shown() => found.push(value(name, evaluator)),
                 None => found.extend(fields(&name, row.result, evaluator)),
+                // What is read before an evaluation is not known for each name.
+                Some(_) if row.is_written_out => {}
                 Some([(_, domain)]) => {
                     for known in names.of(*domain).into_iter().flatten() {
                         let call = format!("{name}(\"{known}\")");

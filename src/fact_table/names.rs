@@ -69,6 +69,12 @@ impl Names {
         TableOfFacts.named_members(owner).map(|it| it.kind)
     }
 
+    /// Returns the type of the members of a type whose names a pack defines.
+    #[must_use]
+    pub fn type_of_members(owner: Type) -> Option<Type> {
+        TableOfFacts.named_members(owner).map(|it| it.result)
+    }
+
     fn of_name(&self, name: PackName) -> &BTreeSet<String> {
         match name {
             PackName::CommandKind => &self.command_kinds,

@@ -247,8 +247,15 @@ fn subject(text: &mut String, name: &str, owner: Type, screen: Screen) {
             more.push(result);
         }
     }
-    if rows.is_empty() {
+    if let Some(result) = Names::type_of_members(owner) {
         line(text, "  The names are defined in the pack: `policyd rules` shows where.");
+        let members = self::rows(result);
+        let shown =
+            members.iter().map(|it| (format!("NAME.{}", it.signature()), it.result, it.doc));
+        one_line_each(text, shown, screen);
+        if !members.is_empty() {
+            more.push(result.to_string());
+        }
     }
     let hint = match more.as_slice() {
         [] => format!("policyd facts {name}.NAME shows one fact"),

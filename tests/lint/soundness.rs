@@ -106,7 +106,7 @@ proptest! {
                         // Numbers may be too large, a divisor may be zero, a text may have no number, a probe may not have
                         // answered: those are not type errors. Another pack than that of the condition is evaluated.
                         Err(error) => prop_assert!(
-                            ["ivi", "odulo", "verflow", "egation", "not installed", "no number", "whole number", "it out", "written out"].iter().any(|it| error.message.contains(it)),
+                            ["ivi", "odulo", "verflow", "egation", "not installed", "no number", "whole number", "it out", "written out", "was not read"].iter().any(|it| error.message.contains(it)),
                             "{condition}: {}", error.message
                         ),
                     }

@@ -204,7 +204,12 @@ impl GuardEvaluator<'_> {
 
     /// Returns the result of a guard that fires.
     fn fired(&mut self, body: &GuardBody, program: &str) -> GuardOutput {
-        let message = first(&body.message, self.evaluator).unwrap_or_default();
+        let memory = self.memory_changes(body);
+        let message = if body.verb == GuardAction::Remember {
+            memory.iter().map(MemoryChange::text).collect::<Vec<_>>().join(" ")
+        } else {
+            first(&body.message, self.evaluator).unwrap_or_default()
+        };
         let unattended = body.unattended.filter(|_| !self.context.interactive);
         let verb = unattended.unwrap_or(body.verb);
         let message =
@@ -214,7 +219,6 @@ impl GuardEvaluator<'_> {
         let updated_input = fields
             .map(|(key, text)| (key.clone(), template::render(text, self.evaluator)))
             .collect();
-        let memory = self.memory_changes(body);
         GuardOutput { verdict: Box::new(verdict), updated_input, memory }
     }
 
