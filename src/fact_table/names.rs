@@ -215,8 +215,8 @@ mod tests {
             ("breakers[\"api/x\"].op", "open"),
             ("probes.j", "judge"),
             ("probes.p && prefs.no", "pr no_auto_merge"),
-            ("event.kind == \"stop\" &&", "action breakers commands context"),
-            ("files.count >", "action breakers commands context"),
+            ("event.kind == \"stop\" &&", "action agents breakers commands"),
+            ("files.count >", "action agents breakers commands"),
             // Complete, or an error that a name does not fix.
             ("files.count > 3", ""),
             ("files.count > \"a\"", ""),

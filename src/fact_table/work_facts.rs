@@ -193,7 +193,7 @@ pub(super) const ROWS: &[FactRow] = &[
         NAME,
         (Type::Int, Structure),
         [
-            "Position at which a skill was invoked last, 0 when never.",
+            "Position of the last use of a skill, 0 when none.",
             "tools.skill_at(\"review\") > files.last_at",
         ],
         |it, args| {
