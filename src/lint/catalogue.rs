@@ -4,7 +4,7 @@
 
 use super::checks::{
     answers, arithmetic, breakers, cases, changes, clients, events, expressions, failures, globs,
-    guards, hygiene, identity, lines, literals, messages, names, near_miss, numbers, odds,
+    guards, hygiene, identity, lines, literals, memory, messages, names, near_miss, numbers, odds,
     operands, options, patterns, probes, programs, prose, regexes, rules, safety, session_types,
     structure, supervision, tables, texts, tools, vocabulary,
 };
@@ -83,16 +83,16 @@ pub(super) const ROWS: &[Rule] = &[
     rule!("PD301", "bad-regex", Error, Default, "A regular expression is not valid."),
     rule!("PD303", "unmatchable-pattern", Error, Default, "A pattern contains a control character, so it cannot match.", patterns::backspace, patterns::ends_in_newline),
     rule!("PD304", "matches-everything", Warning, Default, "A pattern or an argument matches everything.", patterns::matches_everything, texts::empty_argument, vocabulary::common_phrase),
-    rule!("PD307", "bad-glob", Error, Default, "A glob is not valid, or cannot match any path.", globs::bad_glob, globs::glob_cannot_match),
+    rule!("PD307", "bad-glob", Error, Default, "A glob is not valid, or cannot match any path.", globs::bad_glob, globs::outside_of_project, globs::glob_cannot_match),
     rule!("PD309", "redundant-item", Warning, Default, "An item of a list is a duplicate or is covered by another one.", patterns::covered_pattern, failures::overlapping_errors, expressions::duplicate_in_list, session_types::redundant_session_type),
     rule!("PD310", "shell-in-pattern", Error, Default, "A command pattern contains shell syntax, so it never matches.", programs::shell_in_pattern),
-    rule!("PD313", "never-matches", Warning, Default, "A text is searched for where it never occurs.", operands::invalid_operand, vocabulary::unreachable_list_name, texts::relative_path, texts::impossible_letter_case, texts::partial_list_match, lines::not_in_line, options::no_option, prose::unmatchable_phrase, globs::absolute_glob),
+    rule!("PD313", "never-matches", Warning, Default, "A text is searched for where it never occurs.", operands::invalid_operand, patterns::finds_no_number, vocabulary::unreachable_list_name, texts::relative_path, texts::impossible_letter_case, texts::partial_list_match, lines::not_in_line, options::no_option, prose::unmatchable_phrase, globs::absolute_glob),
     rule!("PD315", "regex-in-literal", Warning, Default, "A literal text is written as a regular expression or a glob.", literals::regex_in_literal),
     rule!("PD319", "deceptive-regex", Warning, Default, "A part of a regular expression has another meaning than it seems to have.", regexes::deceptive_regex, patterns::doubled_backslash),
     rule!("PD405", "text-too-long", Warning, Default, "A text exceeds the length that clients show.", messages::text_too_long),
     rule!("PD406", "foreign-placeholder", Warning, Default, "A text contains a placeholder that policyd does not replace.", messages::foreign_placeholder),
     rule!("PD408", "blocked-guidance", Warning, Default, "The guidance of a check contains a command that a guard blocks.", messages::blocked_guidance),
-    rule!("PD504", "contradictory-settings", Warning, Default, "Settings contradict each other or have no effect.", numbers::guard_contradiction, failures::invalid_channel_directory, breakers::breaker_contradiction, failures::contradiction, supervision::context_contradiction, supervision::run_contradiction, supervision::signal_contradiction, supervision::goal_missing_from_prompt, failures::abandon_before_escalation),
+    rule!("PD504", "contradictory-settings", Warning, Default, "Settings contradict each other or have no effect.", numbers::guard_contradiction, memory::memory_contradiction, failures::invalid_channel_directory, breakers::breaker_contradiction, failures::contradiction, supervision::context_contradiction, supervision::run_contradiction, supervision::signal_contradiction, supervision::goal_missing_from_prompt, failures::abandon_before_escalation),
     rule!("PD601", "constant-condition", Warning, Default, "A condition, or a part of it, is constant or redundant.", rules::never_true, rules::always_true, rules::constant_part, rules::redundant_part),
     rule!("PD606", "no-default-session-type", Warning, Default, "A session can have no type.", session_types::no_default_session_type),
     rule!("PD609", "words-only", Note, Default, "A rule depends only on message text, so it never blocks.", rules::words_only_blocker),

@@ -1,12 +1,12 @@
 //! Checks of globs over paths: what no path is like.
 
 use super::patterns::{Pattern, PatternFix, PatternOrigin, arguments, leaves, section};
-use super::terms::{constant, each_part};
+use super::terms::{constant, each_part, each_part_with};
 use crate::subject::Leaf;
 use crate::{Findings, Subject};
 use policyd_fact_table::ast::ExprKind;
 use policyd_fact_table::members::Member;
-use policyd_fact_table::paths;
+use policyd_fact_table::paths::{self, Fact};
 use policyd_fact_table::types::{Domain, TextMatch};
 
 /// Path globs of the pack: of files in the vocabulary, of preferences, and in expressions.
@@ -22,6 +22,27 @@ fn path_globs<'s>(subject: &'s Subject<'_>) -> Vec<Pattern<'s>> {
         );
     }
     found
+}
+
+pub(crate) fn outside_of_project(subject: &Subject<'_>, out: &mut Findings) {
+    each_part_with(subject, &["project"], |site, term| {
+        for fact in term.fact().into_iter().flat_map(Fact::owners) {
+            let is_asked = fact.is_one_of(&["project.has", "project.text", "project.json"]);
+            let Some(step) = fact.last().filter(|_| is_asked) else { continue };
+            let Some((path, range)) = step.arguments.first().and_then(constant) else { continue };
+            let why = if path.is_empty() {
+                "the path is empty"
+            } else if path.starts_with(['/', '~']) || path.split('/').any(|it| it == "..") {
+                "the path is not in the project"
+            } else if step.name != "has" && path.contains('*') {
+                "this reads one file, and a glob does not name one"
+            } else {
+                continue;
+            };
+            let help = "write a path from the project directory on: `docs/design.md`";
+            out.help(site.span(range), why, help);
+        }
+    });
 }
 
 pub(crate) fn bad_glob(subject: &Subject<'_>, out: &mut Findings) {

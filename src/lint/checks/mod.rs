@@ -15,6 +15,7 @@ pub(super) mod hygiene;
 pub(super) mod identity;
 pub(super) mod lines;
 pub(super) mod literals;
+pub(super) mod memory;
 pub(super) mod messages;
 pub(super) mod names;
 pub(super) mod near_miss;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use regex_syntax::hir::Hir;
+use regex_syntax::hir::{Class, Hir, HirKind};
 
 use super::guards::guards;
 use super::terms::constant;
@@ -180,6 +180,47 @@ const PATTERN_KEYS: [&str; 12] = [
     "regexes", "unless", "unless_inside", "failed", "failed_if_hidden", "empty", "passed", "passed_unless_empty",
     "globs", "except", "programs", "phrases",
 ];
+
+pub(crate) fn finds_no_number(subject: &Subject<'_>, out: &mut Findings) {
+    for pattern in arguments(subject, Domain::Regex) {
+        let PatternOrigin::Argument(.., call) = pattern.place else { continue };
+        let reads_number = call.last().is_some_and(|it| ["number", "sum"].contains(&it.name));
+        let Some(hir) = hir(pattern.text).filter(|_| reads_number) else { continue };
+        if !may_be_number(captured(&hir).unwrap_or(&hir)) {
+            let help = "put the digits into a group: `(\\\\d+) passed`";
+            out.help(pattern.span(), "what this finds is never a whole number", help);
+        }
+    }
+}
+
+/// Returns the first group of a regex.
+fn captured(hir: &Hir) -> Option<&Hir> {
+    match hir.kind() {
+        HirKind::Capture(group) => Some(&group.sub),
+        HirKind::Repetition(it) => captured(&it.sub),
+        HirKind::Concat(parts) | HirKind::Alternation(parts) => parts.iter().find_map(captured),
+        HirKind::Empty | HirKind::Literal(_) | HirKind::Class(_) | HirKind::Look(_) => None,
+    }
+}
+
+/// Returns whether a regex can match a text that is a whole number.
+fn may_be_number(hir: &Hir) -> bool {
+    let is_part = |byte: &u8| byte.is_ascii_digit() || b"+- \t".contains(byte);
+    match hir.kind() {
+        HirKind::Empty | HirKind::Look(_) => true,
+        HirKind::Literal(text) => text.0.iter().all(is_part),
+        HirKind::Class(Class::Unicode(class)) => {
+            class.ranges().iter().any(|it| it.start() <= '9' && it.end() >= '0')
+        }
+        HirKind::Class(Class::Bytes(class)) => {
+            class.ranges().iter().any(|it| it.start() <= b'9' && it.end() >= b'0')
+        }
+        HirKind::Repetition(it) => it.min == 0 || may_be_number(&it.sub),
+        HirKind::Capture(group) => may_be_number(&group.sub),
+        HirKind::Concat(parts) => parts.iter().all(may_be_number),
+        HirKind::Alternation(parts) => parts.iter().any(may_be_number),
+    }
+}
 
 pub(crate) fn ends_in_newline(subject: &Subject<'_>, out: &mut Findings) {
     let listed = |it: &Leaf<'_>| matches!(it.kind, Kind::Regex) || PATTERN_KEYS.contains(&it.key);

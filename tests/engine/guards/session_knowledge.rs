@@ -501,3 +501,64 @@ fn checks_and_guards_read_the_same_files_of_the_project() {
         assert_eq!(decision(&answer).0, wanted("block", "block"), "{condition}: {answer}");
     }
 }
+
+#[test]
+fn lint_reports_what_can_never_be() {
+    let report = |memory: &str, condition: &str| {
+        let machine = Machine::new(PROJECT);
+        machine.guards(&format!(
+            "- id: seen\n  commands: [make]\n  remember: {{calls: x}}\n\
+             - id: own\n  commands: [make]\n  when: '{condition}'\n  decision: deny\n  message: Stop.\n"
+        ));
+        machine.world.put("/home/dev/rules/memory.yaml", format!("- id: calls\n{memory}"));
+        let said = crate::support::console::call(&machine.world, &["lint", "/home/dev/rules"], b"");
+        format!("{}{}", said.out, said.err)
+    };
+    let last = "commands.last(\"cargo test\").output";
+    for (memory, condition, expected) in [
+        ("  keep: 3\n", "memory.calls.count >= 4", "never has 4 texts: it keeps 3"),
+        ("  keep: 3\n", "memory.calls.count > 3", "never has 4 texts"),
+        ("  keep: 3\n", "4 <= memory.calls.count", "never has 4 texts"),
+        ("  keep: 3\n", "memory.calls.count >= 3", "0 warnings"),
+        ("  keep: 3\n", "memory.calls.count < 9", "0 warnings"),
+        ("", "memory.calls.count > 100", "it keeps 100"),
+        ("  distinct: true\n", "memory.calls.count > 1", "guards remember 1 different texts"),
+        (
+            "  reset: day\n  expires: 48h\n",
+            "memory.calls.count > 1",
+            "forgotten at the end of the day",
+        ),
+        ("  reset: day\n  expires: 6h\n", "memory.calls.count > 1", "0 warnings"),
+        (
+            "",
+            &format!("{last}.number(\"passed\") > 1 && memory.calls.count > 1"),
+            "never a whole number",
+        ),
+        (
+            "",
+            &format!("{last}.number(\"(\\\\d+\\\\.\\\\d+)%\") > 1 && memory.calls.count > 1"),
+            "never a whole number",
+        ),
+        (
+            "",
+            &format!("{last}.number(\"(\\\\d+)\\\\.\\\\d+%\") > 1 && memory.calls.count > 1"),
+            "0 warnings",
+        ),
+        (
+            "",
+            &format!("{last}.sum(\"(-?[0-9]+) (passed|failed)\") > 1 && memory.calls.count > 1"),
+            "0 warnings",
+        ),
+        ("", "project.has(\"../x\") && memory.calls.count > 1", "not in the project"),
+        ("", "project.has(\"/etc/passwd\") && memory.calls.count > 1", "not in the project"),
+        (
+            "",
+            "project.text(\"src/*.rs\").contains(\"x\") && memory.calls.count > 1",
+            "a glob does not name one",
+        ),
+        ("", "project.has(\"src/*.rs\") && memory.calls.count > 1", "0 warnings"),
+    ] {
+        let said = report(memory, condition);
+        assert!(said.contains(expected), "{memory} {condition}: {said}");
+    }
+}
