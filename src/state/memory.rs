@@ -127,7 +127,7 @@ pub fn kept_text(text: &str) -> String {
     cut(&masked, TEXT_BYTES_MAX).to_owned()
 }
 
-/// Removes the oldest texts of all entries until [`TEXTS_MAX`] remain.
+/// Removes the oldest texts of all entries until 4,000 remain.
 pub fn bound(entries: &mut BTreeMap<String, MemoryEntry>) {
     let count = |entries: &BTreeMap<String, MemoryEntry>| -> usize {
         entries.values().map(|it| it.texts.len()).sum()
