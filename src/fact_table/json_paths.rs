@@ -79,8 +79,8 @@ fn elements<'v>(found: Vec<&'v Value>, wanted: &str) -> Vec<&'v Value> {
     }
 }
 
-/// What stands before the bracket that closes a step, and what follows; a wanted value may hold
-/// brackets of its own.
+/// What stands before the bracket that closes a step, and what follows; a wanted value may contain
+/// brackets, too.
 fn inside_brackets(rest: &str) -> Option<(&str, &str)> {
     let closes = |after: &str| after.is_empty() || after.starts_with(['.', '[']);
     rest.match_indices(']').find_map(|(at, _)| {

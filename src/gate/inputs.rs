@@ -294,7 +294,7 @@ impl GateContext<'_> {
         let branch = view.context.facts.branch.clone();
         let limits = AskLimits { branch: &branch, deadline: self.policy.settings.deadline };
         let (readings, answers) = self.read_asked(&plan.asks, limits, evaluator, report);
-        (FactView { readings: Rc::new(readings), ..view }, answers)
+        (FactView { readings, ..view }, answers)
     }
 
     /// Looks for the preferences and runs the probes that are asked, and shows them to expressions. Returns the answers to
@@ -305,10 +305,10 @@ impl GateContext<'_> {
         limits: AskLimits<'_>,
         evaluator: &mut Evaluator,
         report: &mut Report,
-    ) -> (Readings, Answers) {
+    ) -> (Rc<Readings>, Answers) {
         let memory = self.store.paths(&self.request.event.session_id).folder;
         if asked.is_empty() {
-            return (Readings::default(), Answers::none(&memory));
+            return (Rc::default(), Answers::none(&memory));
         }
         let preferences = self.policy.preferences.iter();
         let preferences: Vec<_> =
@@ -347,8 +347,8 @@ impl GateContext<'_> {
                 ProbeResult::Failed(why) => format!("probe {id} failed: {why}"),
             });
         }
-        let found = Rc::new(readings.clone());
-        evaluator.change(|it| it.readings = found);
+        let readings = Rc::new(readings);
+        evaluator.change(|it| it.readings = Rc::clone(&readings));
         (readings, answers)
     }
 

@@ -2,11 +2,9 @@
 
 use std::time::Duration;
 
-use super::document::{DamageAction, DocumentError, StoredDocument};
+use super::document::{DamageAction, DocumentError};
 use super::file::Durability;
-use super::user::UserDirectory;
 use super::user_state::UserStateFile;
-use policyd_base::limits::USER_STATE_BYTES_MAX;
 use policyd_state::daily_costs::DailyCosts;
 use policyd_world::World;
 
@@ -18,10 +16,7 @@ pub const FILE: &str = "daily-costs.json";
 /// # Errors
 /// The user has no state directory, or the file is damaged, newer, or cannot be read.
 pub fn load(world: &dyn World) -> Result<DailyCosts, DocumentError> {
-    let directory = UserDirectory::State;
-    let path = directory.path(world).ok_or(DocumentError::NoDirectory(directory))?.join(FILE);
-    let document = StoredDocument::new(world, path, USER_STATE_BYTES_MAX, DamageAction::Quarantine);
-    Ok(document.load()?.unwrap_or_default())
+    UserStateFile::peek(world, FILE, DamageAction::Quarantine)
 }
 
 /// Changes what was spent, under a lock.

@@ -32,15 +32,26 @@ impl<'a> UserStateFile<'a> {
         if_damaged: DamageAction,
         wait: Duration,
     ) -> Result<(Self, T), DocumentError> {
-        let directory = UserDirectory::State;
-        let path = directory.path(world).ok_or(DocumentError::NoDirectory(directory))?.join(name);
-        let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+        let document = document(world, name, if_damaged)?;
+        let stem = document.path().file_stem().unwrap_or_default().to_string_lossy();
         let lock = format!(".{stem}.lock");
-        let document = StoredDocument::new(world, path, USER_STATE_BYTES_MAX, if_damaged);
         let held = document.lock(&lock, wait)?;
         let value = document.open()?.value;
         let is_stored = value.is_some();
         Ok((Self { document, is_stored, _held: held }, value.unwrap_or_default()))
+    }
+
+    /// Reads the file with a name below the user's state directory, without its lock. Without a file the value is the
+    /// default.
+    ///
+    /// # Errors
+    /// The user has no state directory, or the file cannot be used.
+    pub fn peek<T: DeserializeOwned + Default>(
+        world: &'a dyn World,
+        name: &str,
+        if_damaged: DamageAction,
+    ) -> Result<T, DocumentError> {
+        Ok(document(world, name, if_damaged)?.load()?.unwrap_or_default())
     }
 
     /// Returns the path of the file.
@@ -61,6 +72,16 @@ impl<'a> UserStateFile<'a> {
         let document = self.document.clone().saved_as(durability);
         document.create(&format!("{}\n", with_version(value))).map(drop)
     }
+}
+
+fn document<'a>(
+    world: &'a dyn World,
+    name: &str,
+    if_damaged: DamageAction,
+) -> Result<StoredDocument<'a>, DocumentError> {
+    let directory = UserDirectory::State;
+    let path = directory.path(world).ok_or(DocumentError::NoDirectory(directory))?.join(name);
+    Ok(StoredDocument::new(world, path, USER_STATE_BYTES_MAX, if_damaged))
 }
 
 #[cfg(test)]
