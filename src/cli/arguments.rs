@@ -4,12 +4,13 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand, ValueEnum};
 
-use super::EXIT_CODES;
+use super::exit_codes::exit_codes;
 pub(super) use checking::{
     CheckArguments, FailLevel, FixLevel, LintArguments, LintFormat, LspArguments, TestArguments,
     TestFormat, Update,
 };
 pub(super) use context::{ContextAction, ContextArguments};
+pub(super) use format::{ListFormat, ReportFormat};
 pub(super) use inbox::{AnswerArguments, InboxAction, InboxArguments};
 pub(super) use pack::{
     ManifestArguments, PackAction, PackArguments, PushArguments, UpdateArguments,
@@ -23,7 +24,7 @@ pub(super) use report::{
     ExportAction, ExportArguments, ExportFormat, ExportTo, MorningFormatName, ReportArguments,
 };
 pub(super) use resilience::{
-    BreakerAction, BreakerArguments, CallResult, Failure, FailureAction, FailureArguments,
+    BreakerAction, BreakerArguments, CallResult, FailureAction, FailureArguments, FailureOptions,
     RationalizationAction, RationalizationArguments, RecordArguments,
 };
 pub(super) use rule::{
@@ -37,24 +38,9 @@ pub(super) use signals::{DecideArguments, SignalAction, SignalArguments};
 pub(super) use status::{DashboardArguments, MetricsArguments, StatusArguments, TopArguments};
 pub(super) use store::{RejectedAction, StoreAction, StoreArguments, StorePlace};
 
-/// Why the value of an argument is invalid.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub(super) enum ArgumentError {
-    /// Contains a valid example.
-    #[error("expected a number with a unit, such as `90s` or `{0}`")]
-    Duration(&'static str),
-    #[error("expected a duration such as `90s`, or whole seconds")]
-    DurationOrSeconds,
-    #[error("expected a time of day, such as `14:05:00`")]
-    TimeOfDay,
-    #[error("expected a number from 0 to 1, such as `0.35`")]
-    Fraction,
-    #[error("expected an amount greater than 0, such as `10` or `2.50`")]
-    Amount,
-}
-
 mod checking;
 mod context;
+mod format;
 mod inbox;
 mod pack;
 mod queue;
@@ -66,12 +52,7 @@ mod setup;
 mod signals;
 mod status;
 mod store;
-
-/// Formats the exit codes for the help text.
-pub(super) fn exit_codes() -> String {
-    let codes = EXIT_CODES.map(|(code, meaning)| format!("{code} {meaning}"));
-    format!("Exit codes: {}.\n`eval` in hook format always exits with 0.", codes.join("; "))
-}
+mod values;
 
 #[derive(Debug, Parser)]
 #[command(
@@ -288,17 +269,6 @@ impl From<EvalArguments> for EvalCall {
     }
 }
 
-/// Output format of a list.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(super) enum ListFormat {
-    /// Human-readable text
-    Text,
-    /// One line per entry
-    Compact,
-    /// Machine-readable JSON
-    Json,
-}
-
 #[derive(Debug, clap::Args)]
 pub(super) struct InitArguments {
     /// Pack directory; default: `.policyd/policies` of the project
@@ -333,15 +303,6 @@ pub(super) struct FactsArguments {
     /// Output format; `json` includes all data derived from the transcript
     #[arg(long, value_enum, default_value = "text")]
     pub(super) format: ListFormat,
-}
-
-/// Output format of a report.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(super) enum ReportFormat {
-    /// Human-readable text
-    Text,
-    /// Machine-readable JSON
-    Json,
 }
 
 #[derive(Debug, clap::Args)]

@@ -2,10 +2,8 @@
 
 use serde_json::Value;
 
-use super::{
-    Console, DiagAction, DiagFilter, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, ListFormat, pack,
-    print_empty,
-};
+use super::{Console, DiagAction, DiagFilter, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, ListFormat, pack};
+use crate::lists::print_empty;
 use policyd_app::workspace::project;
 use policyd_base::id::SessionId;
 use policyd_store::session::SessionStore;

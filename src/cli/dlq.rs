@@ -10,9 +10,9 @@ use serde_json::json;
 
 use super::{
     Console, DlqAction, DlqAdd, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, ListFormat, QueueSelector, pack,
-    print_empty,
 };
 use crate::human::require_human;
+use crate::lists::print_empty;
 use crate::store::LocalFiles;
 use policyd_app::sharing::{COMMAND, SyncLimits};
 use policyd_app::tasks::{self, FailureReport, RecordedFailure, ReviewRow, ReviewedTasks, Stores};

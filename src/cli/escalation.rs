@@ -4,9 +4,10 @@ use serde_json::json;
 
 use super::{
     Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, EXIT_USAGE, EscalationAction, EscalationOpen,
-    ListFormat, pack, print_empty,
+    ListFormat, pack,
 };
 use crate::human::require_human;
+use crate::lists::print_empty;
 use crate::store::LocalFiles;
 use policyd_app::alerts;
 use policyd_app::sharing::COMMAND;

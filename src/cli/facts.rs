@@ -10,9 +10,9 @@ use policyd_app::packs;
 use policyd_app::sessions::named::{Session, SessionSelector};
 use policyd_app::workspace::project;
 use policyd_fact_table::members::{self, Member};
-use policyd_fact_table::parts::{Found, Part};
+use policyd_fact_table::parts::{Part, PartValue};
 use policyd_fact_table::types::{Names, Subject, Type};
-use policyd_fact_table::{Evaluator, Value};
+use policyd_fact_table::{FactEvaluator, Value};
 use policyd_policy::records;
 use policyd_record::decision_log::{found_json, masked_parts};
 use policyd_record::drawing;
@@ -39,7 +39,7 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &Fact
         Ok(session) => session,
         Err(error) => return error::report(console, &error),
     };
-    let mut evaluator = Evaluator::new(Rc::new(session.view.clone()));
+    let mut evaluator = FactEvaluator::new(Rc::new(session.view.clone()));
     let values = values(&names, &mut evaluator);
     match arguments.format {
         ListFormat::Json => {
@@ -107,7 +107,7 @@ fn record_json(file: &str, sections: &[&str], names: &'static LazyLock<Arc<Names
 
 /// The value of every fact that has one, by the expression that names it. Of kinds and patterns
 /// only those are listed of which there is something.
-fn values(names: &Names, evaluator: &mut Evaluator) -> Vec<(String, Found)> {
+fn values(names: &Names, evaluator: &mut FactEvaluator) -> Vec<(String, PartValue)> {
     let mut found = Vec::new();
     // `rule` and `outcome` exist only while a stop is judged.
     let unknown = [Subject::Rule.as_type(), Subject::Outcome.as_type()];
@@ -138,15 +138,15 @@ fn values(names: &Names, evaluator: &mut Evaluator) -> Vec<(String, Found)> {
 }
 
 /// What a call names, unless it is nothing.
-fn of_kind(call: &str, result: Type, evaluator: &mut Evaluator) -> Vec<(String, Found)> {
+fn of_kind(call: &str, result: Type, evaluator: &mut FactEvaluator) -> Vec<(String, PartValue)> {
     let counted = if result.is_shown() { call.to_owned() } else { format!("{call}.count") };
     let (name, found) = value(counted, evaluator);
     let nothing = match &found {
-        Found::Value(Value::Bool(value)) => !value,
-        Found::Value(Value::Int(value)) => *value == 0,
-        Found::Value(Value::Text(text)) => text.is_empty(),
-        Found::Value(Value::Texts(texts)) => texts.is_empty(),
-        Found::Failed(_) | Found::NotReached => false,
+        PartValue::Value(Value::Bool(value)) => !value,
+        PartValue::Value(Value::Int(value)) => *value == 0,
+        PartValue::Value(Value::Text(text)) => text.is_empty(),
+        PartValue::Value(Value::Texts(texts)) => texts.is_empty(),
+        PartValue::Failed(_) | PartValue::NotReached => false,
     };
     match (nothing, result.is_shown()) {
         (true, _) => Vec::new(),
@@ -156,15 +156,15 @@ fn of_kind(call: &str, result: Type, evaluator: &mut Evaluator) -> Vec<(String, 
 }
 
 /// The values of the fields of a handle.
-fn fields(name: &str, owner: Type, evaluator: &mut Evaluator) -> Vec<(String, Found)> {
+fn fields(name: &str, owner: Type, evaluator: &mut FactEvaluator) -> Vec<(String, PartValue)> {
     let fields = rows(owner).filter(|it| it.params.is_none() && it.result.is_shown());
     fields.map(|it| value(format!("{name}.{}", it.name), evaluator)).collect()
 }
 
-fn value(name: String, evaluator: &mut Evaluator) -> (String, Found) {
-    let found = evaluator.eval(&name).map_or_else(Found::Failed, Found::Value);
+fn value(name: String, evaluator: &mut FactEvaluator) -> (String, PartValue) {
+    let found = evaluator.eval(&name).map_or_else(PartValue::Failed, PartValue::Value);
     let part = Part { start: 0, end: name.len(), at: 0, found };
-    let masked = masked_parts(&[part]).pop().map_or(Found::NotReached, |it| it.found);
+    let masked = masked_parts(&[part]).pop().map_or(PartValue::NotReached, |it| it.found);
     (name, masked)
 }
 

@@ -6,7 +6,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::{
-    Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, EXIT_USAGE, Failure, FailureAction, ListFormat, pack,
+    Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, EXIT_USAGE, FailureAction, FailureOptions,
+    ListFormat, pack,
 };
 use policyd_app::workspace::local_time::{WallClock, later};
 use policyd_policy::Policy;
@@ -87,7 +88,7 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, action: &Failure
 }
 
 /// What failed said: the argument, or standard input where it is `-` or nothing else is known.
-fn text(console: &mut Console<'_>, what: &Failure) -> Option<String> {
+fn text(console: &mut Console<'_>, what: &FailureOptions) -> Option<String> {
     match what.text.as_deref() {
         Some("-") => {}
         Some(text) => return Some(text.to_owned()),
@@ -112,7 +113,7 @@ fn no_profile(console: &mut Console<'_>, policy: &Policy, name: &str) -> u8 {
     EXIT_USAGE
 }
 
-fn classify(console: &mut Console<'_>, what: &Failure, found: &Classified) -> u8 {
+fn classify(console: &mut Console<'_>, what: &FailureOptions, found: &Classified) -> u8 {
     let class = &found.class;
     let answer = match what.format {
         ListFormat::Compact => format!("{}\n", found.label),
@@ -170,7 +171,7 @@ fn class_json(found: &Classified) -> Value {
 
 fn wait(
     console: &mut Console<'_>,
-    what: &Failure,
+    what: &FailureOptions,
     found: &Classified,
     wait: Option<(Duration, String)>,
 ) -> u8 {
@@ -203,7 +204,7 @@ const fn rounded_up(wait: Duration) -> u64 {
 
 fn recovery(
     console: &mut Console<'_>,
-    what: &Failure,
+    what: &FailureOptions,
     situation: &FailureContext<'_>,
     policy: &Policy,
 ) -> u8 {

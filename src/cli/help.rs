@@ -2,7 +2,8 @@
 
 use std::ffi::OsString;
 
-use super::{Console, EXIT_OK, EXIT_USAGE, command_line, help_groups, line};
+use super::line::{self, command_line};
+use super::{Console, EXIT_OK, EXIT_USAGE, help_groups};
 use policyd_book::{self as book, PAGES};
 use policyd_yaml::suggest;
 

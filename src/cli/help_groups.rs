@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-use super::arguments::exit_codes;
-use super::command_line;
+use super::exit_codes::exit_codes;
+use super::line::command_line;
 use policyd_record::paint::TextColor;
 use policyd_record::table::{Align, Screen, TextCell, TextTable};
 

@@ -3,8 +3,9 @@
 use serde_json::json;
 
 use super::arguments::{AnswerArguments, InboxAction, InboxArguments};
-use super::{Console, EXIT_OK, EXIT_USAGE, ListFormat, error, pause, print_empty};
+use super::{Console, EXIT_OK, EXIT_USAGE, ListFormat, error, pause};
 use crate::human::require_human;
+use crate::lists::print_empty;
 use policyd_app::dashboard::ItemAnswer;
 use policyd_app::inbox::{self, InboxItem};
 use policyd_app::workspace::project;

@@ -20,6 +20,7 @@ mod dlq;
 mod doctor;
 mod enforce;
 mod escalation;
+mod exit_codes;
 mod explain;
 mod export;
 mod facts;
@@ -33,6 +34,7 @@ mod install;
 mod learn;
 mod line;
 mod lint;
+mod lists;
 mod log;
 mod lsp;
 mod metrics;
@@ -68,7 +70,7 @@ use arguments::{
     ContextAction, ContextArguments, DashboardArguments, DebugAction, DecideArguments, DiagAction,
     DiagFilter, DisableArguments, DlqAction, DlqAdd, DlqRetry, DoctorArguments, EnforceArguments,
     EscalationAction, EscalationOpen, ExplainArguments, ExportAction, ExportArguments,
-    ExportFormat, ExportTo, FactsArguments, Failure, FailureAction, InitArguments,
+    ExportFormat, ExportTo, FactsArguments, FailureAction, FailureOptions, InitArguments,
     InstallArguments, LearnArguments, LintArguments, ListFormat, LogArguments, LspArguments,
     ManifestArguments, MetricsArguments, MorningFormatName, PackAction, PauseArguments,
     PushArguments, QueueSelector, RationalizationAction, RecordArguments, RejectedAction,
@@ -77,6 +79,8 @@ use arguments::{
     StorePlace, SuggestArguments, TestArguments, TestFormat, TopArguments, TrustArguments,
     TryArguments, UninstallArguments, Update, UpdateArguments,
 };
+pub use exit_codes::EXIT_CODES;
+pub use line::command_line;
 use policyd_app::packs;
 use policyd_app::workspace::project;
 use policyd_base::programs::FRONT_RELEASE;
@@ -92,26 +96,6 @@ use policyd_hook::{self as hook, HookResponse};
 use policyd_store::configuration::Configurations;
 use policyd_world::World;
 use policyd_yaml::suggest::nearest;
-
-/// What an exit code means. `eval` in hook format always exits with 0.
-pub const EXIT_CODES: [(u8, &str); 11] = [
-    (EXIT_OK, "clean, or released"),
-    (EXIT_FOUND, "findings, failed, rejected, or blocked"),
-    (EXIT_USAGE, "usage error"),
-    (EXIT_BROKEN, "internal or I/O error"),
-    (10, "stuck"),
-    (11, "out of turns, time, or money"),
-    (12, "out of restarts"),
-    (13, "breaker open, or no progress"),
-    (14, "human decision required"),
-    (15, "could not start the command"),
-    (130, "interrupted"),
-];
-/// The commands with their arguments and help texts.
-#[must_use]
-pub fn command_line() -> clap::Command {
-    Arguments::command()
-}
 
 /// Runs the program and returns its exit code.
 pub fn run(world: &dyn World, console: &mut Console<'_>, arguments: &[OsString]) -> u8 {
@@ -169,13 +153,6 @@ pub fn refuse(console: &mut Console<'_>, arguments: &[OsString], problem: &str) 
     }
     console.eprint(problem);
     EXIT_BROKEN
-}
-
-/// Reports an empty list as `no <what>`. Machine-readable formats have no such line.
-fn print_empty(console: &mut Console<'_>, format: ListFormat, what: &str) {
-    if format == ListFormat::Text {
-        console.print(&format!("no {what}\n"));
-    }
 }
 
 /// Runs the command that the arguments name.

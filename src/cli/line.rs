@@ -21,6 +21,13 @@ const DEBUG_COMMAND: &str = "debug";
 const PREFIX: &str = "POLICYD";
 /// Option whose variable is read elsewhere: see `packs::find`.
 const OWN_VARIABLE: &str = "policies";
+
+/// The commands with their arguments and help texts.
+#[must_use]
+pub fn command_line() -> clap::Command {
+    Arguments::command()
+}
+
 /// Reads the arguments; an option that is not given may be set by its variable.
 pub(super) fn parse(arguments: &[OsString]) -> Result<Arguments, clap::Error> {
     let mut matches = described(arguments).try_get_matches_from(arguments)?;

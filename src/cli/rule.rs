@@ -3,8 +3,9 @@
 use serde_json::json;
 
 use super::arguments::{RuleAction, RuleListArguments, RuleStateArguments, RulesArguments};
-use super::{Console, EXIT_BROKEN, EXIT_OK, EXIT_USAGE, ListFormat, pause, print_empty, rules};
+use super::{Console, EXIT_BROKEN, EXIT_OK, EXIT_USAGE, ListFormat, pause, rules};
 use crate::human::{require_human, require_unpinned};
+use crate::lists::print_empty;
 use policyd_app::packs::rule_change::{
     self, OverriddenRule, OverrideChange, OverrideOwner, RuleChangeError, RuleChangePlan,
     RuleRequest, RuleSwitch,

@@ -11,9 +11,10 @@ use serde_json::Value;
 use super::store::{LocalFiles, around};
 use super::{
     Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, EXIT_USAGE, ListFormat, SignalAction,
-    SignalArguments, pack, print_empty,
+    SignalArguments, pack,
 };
 use crate::human::{refuse_agent, require_human};
+use crate::lists::print_empty;
 use policyd_app::sharing::{COMMAND, QUICK, SyncLimits};
 use policyd_app::tasks::{self, Stores, signal_fields};
 use policyd_app::workspace::human::Actor;
@@ -448,7 +449,7 @@ impl SignalCommand<'_, '_> {
             console.eprint(&format!("{}: `{}` is unknown: {why}", trigger.when.place, trigger.id));
         }
         let task = match &task {
-            Some(policyd_fact_table::record::FieldValue::Text(task)) => task.as_str(),
+            Some(policyd_fact_table::record::RecordValue::Text(task)) => task.as_str(),
             _ => "",
         };
         for it in &due {

@@ -4,11 +4,9 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::{
-    Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, EXIT_USAGE, ListFormat, StateAction, pack,
-    print_empty,
-};
+use super::{Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, EXIT_USAGE, ListFormat, StateAction, pack};
 use crate::human::require_human;
+use crate::lists::print_empty;
 use policyd_app::workspace::project;
 use policyd_base::id::SessionId;
 use policyd_base::limits;

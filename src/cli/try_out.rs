@@ -16,11 +16,11 @@ use policyd_app::packs::{self, trial_rule};
 use policyd_app::sessions::named::{Session, SessionSelector};
 use policyd_app::workspace::project;
 use policyd_base::limits::EXPRESSION_BYTES_MAX;
-use policyd_fact_table::Evaluator;
-use policyd_fact_table::check::{Finding, check};
+use policyd_fact_table::FactEvaluator;
+use policyd_fact_table::check::{TypeFinding, check};
 use policyd_fact_table::clock_facts;
 use policyd_fact_table::completion::{Candidate, candidates};
-use policyd_fact_table::parts::{Found, Part};
+use policyd_fact_table::parts::{Part, PartValue};
 use policyd_fact_table::types::{Names, Type};
 use policyd_policy::load::Pack;
 use policyd_record::decision_log::{found_json, masked_parts};
@@ -95,7 +95,7 @@ impl Trial {
             true => trial_rule::findings(&self.pack, expression, &source, self.now),
             false => Vec::new(),
         };
-        let mut evaluator = Evaluator::new(Rc::new(self.session.view.clone()));
+        let mut evaluator = FactEvaluator::new(Rc::new(self.session.view.clone()));
         let parts = masked_parts(&evaluator.explain(expression));
         let value = parts.last().map(|it| it.found.clone());
         console.print(&match format {
@@ -128,7 +128,7 @@ impl Trial {
         if format == ListFormat::Text {
             self.session.notes.iter().for_each(|it| console.eprint(it));
         }
-        if matches!(value, Some(Found::Value(_))) { EXIT_OK } else { EXIT_FOUND }
+        if matches!(value, Some(PartValue::Value(_))) { EXIT_OK } else { EXIT_FOUND }
     }
 }
 
@@ -158,7 +158,7 @@ fn wrong(
     console: &mut Console<'_>,
     format: ListFormat,
     expression: &str,
-    findings: &[Finding],
+    findings: &[TypeFinding],
     names: &Names,
 ) -> u8 {
     let source = Arc::new(Source { name: "expression".to_owned(), text: expression.to_owned() });
@@ -207,7 +207,7 @@ fn part_json(part: &Part, expression: &str) -> Value {
     json!({
         "expression": expression.get(part.start..part.end),
         "value": found_json(&part.found),
-        "reached": part.found != Found::NotReached,
+        "reached": part.found != PartValue::NotReached,
         "start": part.start,
         "end": part.end,
     })

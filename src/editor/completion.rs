@@ -10,7 +10,7 @@ use super::view::PackView;
 use policyd_cases as cases;
 use policyd_fact_table::marks::{ExpectedWord, place as expression_place};
 use policyd_fact_table::members::Member;
-use policyd_fact_table::record::Field;
+use policyd_fact_table::record::RecordField;
 use policyd_fact_table::types::{Names, Type};
 use policyd_lint as lint;
 use policyd_yaml::shape::{self, Kind};
@@ -239,7 +239,7 @@ fn members(owner: Type, names: &Names, scalar: &ScalarPlace) -> Vec<Completion> 
             return vec![found.explained("What the rules of this file speak of.")];
         }
         if owner == Type::Record {
-            let field = |it: &Field| {
+            let field = |it: &RecordField| {
                 Completion::new(&it.name, CompletionKind::Fact, it.result.to_string())
                     .explained(&it.doc)
             };

@@ -9,7 +9,7 @@ use super::text::on_boundary;
 use super::view::PackView;
 use policyd_fact_table::marks::{ExpressionWord, WordSense, marks};
 use policyd_fact_table::members::Member;
-use policyd_fact_table::record::Field;
+use policyd_fact_table::record::RecordField;
 use policyd_lint as lint;
 use policyd_record::table::Screen;
 use policyd_report::fact_pages;
@@ -152,7 +152,7 @@ fn fact(path: &str, member: &'static Member) -> String {
     text
 }
 
-fn field_page(record: &str, field: &Field) -> String {
+fn field_page(record: &str, field: &RecordField) -> String {
     let values = field.values.iter().filter(|it| !it.is_empty());
     let values: Vec<String> = values.map(|it| format!("`{it}`")).collect();
     let values = match values.as_slice() {

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::view::PackView;
-use policyd_fact_table::parts::{Found, Part};
+use policyd_fact_table::parts::{Part, PartValue};
 use policyd_lint::{Site, Subject};
 use policyd_record::drawing;
 use policyd_yaml::time::Timestamp;
@@ -46,7 +46,7 @@ pub fn value_of(expression: &str, parts: &[Part], word: &Range<usize>) -> Option
         ends && it.start <= word.start && is_path(written)
     };
     let part = parts.iter().filter(is_meant).min_by_key(|it| it.end.saturating_sub(it.start))?;
-    (part.found != Found::NotReached).then(|| drawing::value(&part.found))
+    (part.found != PartValue::NotReached).then(|| drawing::value(&part.found))
 }
 
 /// Whether a part is a fact, and not a comparison.
@@ -56,6 +56,6 @@ fn is_path(written: &str) -> bool {
     head.starts_with(|c: char| c.is_alphabetic()) && head.chars().all(is_name)
 }
 
-fn shown(found: &Found) -> Option<String> {
-    (*found != Found::NotReached).then(|| format!("= {}", drawing::value(found)))
+fn shown(found: &PartValue) -> Option<String> {
+    (*found != PartValue::NotReached).then(|| format!("= {}", drawing::value(found)))
 }

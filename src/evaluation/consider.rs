@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use policyd_base::limits;
 use policyd_fact_table::context::Context;
-use policyd_fact_table::{Evaluator, ScriptError, ScriptErrorKind, template};
+use policyd_fact_table::{FactEvaluator, ScriptError, ScriptErrorKind, template};
 use policyd_facts::event::EventKind;
 use policyd_policy::{Check, Choice, Expression, Mode, OnError, Severity};
 use policyd_yaml::time::Timestamp;
 
-use super::Detail;
-use super::verdict::{CheckStatus, CheckVerdict, ConditionExplanation, Consequence};
+use super::quoted_text::cut;
+use super::verdict::{CheckStatus, CheckVerdict, ConditionExplanation, Consequence, Detail};
 
 /// Returns why a check is out of scope, by its names and dates. `None` if it might apply.
 pub(super) fn out_of_scope(
@@ -46,7 +46,7 @@ pub(super) enum Applicability {
 }
 
 /// Evaluates the conditions of a check.
-pub(super) fn applicability(it: &Check, evaluator: &mut Evaluator) -> Applicability {
+pub(super) fn applicability(it: &Check, evaluator: &mut FactEvaluator) -> Applicability {
     let conditions = [it.when.as_ref(), it.check.when.as_ref()];
     let mut missing = None;
     for when in conditions.into_iter().flatten() {
@@ -66,7 +66,7 @@ pub(super) fn applicability(it: &Check, evaluator: &mut Evaluator) -> Applicabil
 pub(super) fn consider(
     it: &Check,
     context: &Context,
-    evaluator: &mut Evaluator,
+    evaluator: &mut FactEvaluator,
     detail: Detail,
 ) -> CheckVerdict {
     let status = match evaluator.eval_bool(&it.check.body.satisfied) {
@@ -133,7 +133,7 @@ pub(super) fn skipped(it: &Check, why: &'static str) -> CheckVerdict {
 /// Returns the verdict of a check with a false condition.
 pub(super) fn not_applicable(
     it: &Check,
-    evaluator: &mut Evaluator,
+    evaluator: &mut FactEvaluator,
     detail: Detail,
 ) -> CheckVerdict {
     let explanation =
@@ -174,7 +174,7 @@ fn consequence(
     it: &Check,
     mode: Mode,
     status: &CheckStatus,
-    evaluator: &mut Evaluator,
+    evaluator: &mut FactEvaluator,
 ) -> (Consequence, Option<&'static str>) {
     let unsatisfied = match status {
         CheckStatus::Satisfied | CheckStatus::Skipped(_) => return (Consequence::None, None),
@@ -202,7 +202,7 @@ fn consequence(
 }
 
 /// Returns the first text whose condition is true.
-pub(super) fn first(choices: &[Choice], evaluator: &mut Evaluator) -> Option<String> {
+pub(super) fn first(choices: &[Choice], evaluator: &mut FactEvaluator) -> Option<String> {
     let template = first_template(choices, evaluator)?;
     Some(template::render(template, evaluator).trim().to_owned())
 }
@@ -210,21 +210,21 @@ pub(super) fn first(choices: &[Choice], evaluator: &mut Evaluator) -> Option<Str
 /// Returns the first text whose condition is true, with its placeholders.
 pub(super) fn first_template<'c>(
     choices: &'c [Choice],
-    evaluator: &mut Evaluator,
+    evaluator: &mut FactEvaluator,
 ) -> Option<&'c str> {
     choices.iter().find(|it| holds(it, evaluator)).map(|it| it.text.as_str())
 }
 
-fn holds(choice: &Choice, evaluator: &mut Evaluator) -> bool {
+fn holds(choice: &Choice, evaluator: &mut FactEvaluator) -> bool {
     choice.when.as_ref().is_none_or(|it| evaluator.eval_bool(it).unwrap_or(false))
 }
 
-fn evidence(choices: &[Choice], evaluator: &mut Evaluator) -> Vec<String> {
+fn evidence(choices: &[Choice], evaluator: &mut FactEvaluator) -> Vec<String> {
     let mut found = Vec::new();
     for choice in choices.iter().take(limits::EVIDENCE_MAX) {
         if holds(choice, evaluator) {
             let text = template::render(&choice.text, evaluator);
-            found.push(super::message::cut(text.trim(), limits::EVIDENCE_CHARS_MAX));
+            found.push(cut(text.trim(), limits::EVIDENCE_CHARS_MAX));
         }
     }
     found.retain(|it| !it.is_empty());
@@ -234,7 +234,7 @@ fn evidence(choices: &[Choice], evaluator: &mut Evaluator) -> Vec<String> {
 fn explanation(
     it: &Check,
     status: &CheckStatus,
-    evaluator: &mut Evaluator,
+    evaluator: &mut FactEvaluator,
 ) -> Vec<ConditionExplanation> {
     let body = &it.check.body;
     let satisfied = Some(("satisfied", &body.satisfied));
@@ -252,7 +252,7 @@ fn whens(it: &Check) -> impl Iterator<Item = (&'static str, &Expression)> {
 /// Explains conditions with the values of their parts, each condition once.
 fn explained<'c>(
     conditions: impl Iterator<Item = (&'static str, &'c Expression)>,
-    evaluator: &mut Evaluator,
+    evaluator: &mut FactEvaluator,
 ) -> Vec<ConditionExplanation> {
     let mut all: Vec<ConditionExplanation> = Vec::new();
     for (key, condition) in conditions {

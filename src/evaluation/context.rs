@@ -5,7 +5,7 @@
 
 use policyd_base::limits::CONTEXT_TURNS_MAX;
 use policyd_fact_table::context_facts::ContextUsage;
-use policyd_fact_table::record::Record;
+use policyd_fact_table::record::FactRecord;
 use policyd_facts::Facts;
 use policyd_facts::glob::PathGlob;
 use policyd_facts::meters::Meters;
@@ -167,8 +167,8 @@ pub fn advance(
 
 /// Returns the context usage as a record for the texts of `context.yaml`.
 #[must_use]
-pub fn record(gauge: &ContextUsage, notes: &str) -> Record {
-    let mut record = Record::new(records::shape(&records::context::CONTEXT));
+pub fn record(gauge: &ContextUsage, notes: &str) -> FactRecord {
+    let mut record = FactRecord::new(records::shape(&records::context::CONTEXT));
     let numbers = [
         ("percent", gauge.percent),
         ("measured", gauge.measured),

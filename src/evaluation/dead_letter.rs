@@ -8,10 +8,12 @@ use regex::Regex;
 use sha2::{Digest, Sha256};
 
 use policyd_fact_table::queue_facts::QueueSnapshot;
-use policyd_fact_table::record::{FieldValue, Record};
+use policyd_fact_table::record::{FactRecord, RecordValue};
 use policyd_fact_table::watch::Watching;
-use policyd_fact_table::{Evaluator, template};
-use policyd_policy::resilience::{DeadLetter, Enter, Escalation, Review, ReviewAction, Trigger};
+use policyd_fact_table::{FactEvaluator, template};
+use policyd_policy::resilience::{
+    DeadLetter, Enter, EscalationPolicy, Review, ReviewAction, Trigger,
+};
 use policyd_policy::{Expression, records};
 use policyd_state as state;
 use policyd_state::dead_letter::{Attempt, ReviewDecision, Task, TaskQueue};
@@ -106,7 +108,7 @@ pub fn cause(task: &Task) -> Option<String> {
 /// Returns a task as a record for rules. `permanent`: whether the class of its last error excludes
 /// success of a further attempt.
 #[must_use]
-pub fn record(task: &Task, around: &QueueContext, permanent: bool, now: Timestamp) -> Record {
+pub fn record(task: &Task, around: &QueueContext, permanent: bool, now: Timestamp) -> FactRecord {
     let last = last_failure(task);
     let error = last.map(|it| it.error.as_str()).unwrap_or_default();
     let counted: Vec<_> = task.counted().collect();
@@ -120,7 +122,7 @@ pub fn record(task: &Task, around: &QueueContext, permanent: bool, now: Timestam
     let approaches: BTreeSet<&str> = counted.iter().map(|it| it.approach.as_str()).collect();
     let text = [&task.title, &task.description, &task.summary, error].join("\n");
     let has = |mark: &str| task.hints.marks.contains(mark);
-    let mut record = Record::new(records::shape(&records::TASK));
+    let mut record = FactRecord::new(records::shape(&records::TASK));
     let texts = [
         ("id", task.id.as_str()),
         ("title", &task.title),
@@ -191,14 +193,14 @@ pub struct ReviewRule {
 /// Returns the index of the first trigger that matches.
 fn triggered(
     triggers: &[Trigger],
-    evaluator: &mut Evaluator,
+    evaluator: &mut FactEvaluator,
     problems: &mut Vec<String>,
 ) -> Option<usize> {
     triggers.iter().position(|it| holds(evaluator, &it.id, &it.when, problems))
 }
 
 fn holds(
-    evaluator: &mut Evaluator,
+    evaluator: &mut FactEvaluator,
     id: &str,
     condition: &Expression,
     problems: &mut Vec<String>,
@@ -214,10 +216,10 @@ fn holds(
 #[must_use]
 pub fn enters<'r>(
     rules: &'r DeadLetter,
-    record: Record,
+    record: FactRecord,
     watch: Watching<'_>,
 ) -> (Option<&'r Enter>, Vec<String>) {
-    let mut evaluator = Evaluator::about(record).watched_by(watch);
+    let mut evaluator = FactEvaluator::about(record).watched_by(watch);
     let mut problems = Vec::new();
     let mut all = rules.enter.iter();
     let rule = all.find(|it| holds(&mut evaluator, &it.id, &it.when, &mut problems));
@@ -228,16 +230,16 @@ pub fn enters<'r>(
 #[must_use]
 pub fn review<'r>(
     rules: &'r DeadLetter,
-    escalation: &Escalation,
-    mut record: Record,
+    escalation: &EscalationPolicy,
+    mut record: FactRecord,
     watch: Watching<'_>,
 ) -> (Option<&'r Review>, ReviewRule) {
     let mut ruling = ReviewRule::default();
-    let mut evaluator = Evaluator::about(record.clone()).watched_by(watch);
+    let mut evaluator = FactEvaluator::about(record.clone()).watched_by(watch);
     ruling.trigger = triggered(&escalation.triggers, &mut evaluator, &mut ruling.problems);
     let trigger = ruling.trigger.and_then(|at| escalation.triggers.get(at));
     record.set("trigger", trigger.map(|it| it.id.as_str()).unwrap_or_default());
-    let mut evaluator = Evaluator::about(record).watched_by(watch);
+    let mut evaluator = FactEvaluator::about(record).watched_by(watch);
     let rule =
         rules.in_order().find(|it| holds(&mut evaluator, &it.id, &it.when, &mut ruling.problems));
     rule.iter().for_each(|it| it.id.clone_into(&mut ruling.rule));
@@ -267,7 +269,11 @@ pub fn review_due(last: Option<Timestamp>, every: Duration, now: Timestamp) -> b
 
 /// Returns the queue as a record for alarms.
 #[must_use]
-pub fn queue_record(tasks: &[&Task], last_reviewed: Option<Timestamp>, now: Timestamp) -> Record {
+pub fn queue_record(
+    tasks: &[&Task],
+    last_reviewed: Option<Timestamp>,
+    now: Timestamp,
+) -> FactRecord {
     let dead: Vec<&&Task> = tasks.iter().filter(|it| it.place == TaskQueue::DeadLetter).collect();
     let mut causes: BTreeMap<String, (usize, &str)> = BTreeMap::new();
     for task in &dead {
@@ -279,7 +285,7 @@ pub fn queue_record(tasks: &[&Task], last_reviewed: Option<Timestamp>, now: Time
     let commonest = causes.values().max_by_key(|(count, _)| *count).copied().unwrap_or_default();
     let oldest = dead.iter().filter_map(|it| it.first_failure).min();
     let waiting = dead.iter().filter(|it| !it.waits_for.is_empty()).count();
-    Record::new(records::shape(&records::QUEUE))
+    FactRecord::new(records::shape(&records::QUEUE))
         .with("depth", number(dead.len()))
         .with("oldest_hours", number(hours(oldest, now)))
         .with("same_cause", number(commonest.0))
@@ -290,8 +296,12 @@ pub fn queue_record(tasks: &[&Task], last_reviewed: Option<Timestamp>, now: Time
 
 /// Returns the alarms that fire, each with its text.
 #[must_use]
-pub fn alarms(rules: &DeadLetter, record: Record, watch: Watching<'_>) -> Vec<(String, String)> {
-    let mut evaluator = Evaluator::about(record).watched_by(watch);
+pub fn alarms(
+    rules: &DeadLetter,
+    record: FactRecord,
+    watch: Watching<'_>,
+) -> Vec<(String, String)> {
+    let mut evaluator = FactEvaluator::about(record).watched_by(watch);
     let mut problems = Vec::new();
     let mut said = Vec::new();
     for alarm in &rules.alarms {
@@ -313,7 +323,7 @@ pub fn waiting(
 ) -> QueueSnapshot {
     let record = queue_record(tasks, last_reviewed, now);
     let count = |name: &str| match record.get(name) {
-        Some(FieldValue::Int(value)) => usize::try_from(*value).unwrap_or(0),
+        Some(RecordValue::Int(value)) => usize::try_from(*value).unwrap_or(0),
         _ => 0,
     };
     let open = escalations.iter().filter(|it| it.closed.is_none());

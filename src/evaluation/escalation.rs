@@ -2,8 +2,8 @@
 
 use std::rc::Rc;
 
-use policyd_fact_table::Evaluator;
-use policyd_fact_table::record::Record;
+use policyd_fact_table::FactEvaluator;
+use policyd_fact_table::record::FactRecord;
 use policyd_fact_table::watch::CoverageRecorder;
 use policyd_policy::resilience::Trigger;
 use policyd_policy::{Policy, records};
@@ -59,7 +59,7 @@ pub fn document(policy: &Policy, escalation: &Escalation, known: EscalationDetai
         if known.analysis.is_empty() { analysis(known.task) } else { known.analysis.to_owned() };
     let options = known.options.iter().zip(1..).map(|(it, number)| format!("{number}. {it}"));
     let failures = known.task.map_or(0, Task::failed_attempts);
-    let mut record = Record::new(records::shape(&records::DOCUMENT));
+    let mut record = FactRecord::new(records::shape(&records::DOCUMENT));
     let texts = [
         ("id", escalation.id.as_str()),
         ("title", &escalation.title),
@@ -79,7 +79,7 @@ pub fn document(policy: &Policy, escalation: &Escalation, known: EscalationDetai
     record.set("blocking", escalation.blocking);
     record.set("attempts", or_none(attempts.iter().map(attempt_line).collect()));
     record.set("options", or_none(options.collect()));
-    let mut evaluator = Evaluator::about(record).watched_by(known.watch);
+    let mut evaluator = FactEvaluator::about(record).watched_by(known.watch);
     let text = message::text(policy, "escalation", &mut evaluator);
     if text.is_empty() {
         // A pack without the text still asks.

@@ -1,10 +1,10 @@
 //! Exemptions: situations in which checks do not block. They are evaluated after the checks, and only if one of them
 //! would block.
 
-use super::EvaluationContext;
 use super::consider::first;
+use super::evaluation_context::EvaluationContext;
 use super::verdict::{CheckVerdict, Consequence};
-use policyd_fact_table::Evaluator;
+use policyd_fact_table::FactEvaluator;
 use policyd_fact_table::context::OutcomeFacts;
 
 /// Texts of the exemptions that apply.
@@ -22,7 +22,7 @@ pub(super) fn apply(
     verdicts: &mut [CheckVerdict],
     blocked_before: bool,
     bench: EvaluationContext<'_>,
-    evaluator: &mut Evaluator,
+    evaluator: &mut FactEvaluator,
 ) -> ExemptionTexts {
     let mut texts = ExemptionTexts::default();
     if verdicts.iter().all(|it| it.consequence != Consequence::Blocks) {

@@ -26,7 +26,7 @@ use super::verdict::ConditionExplanation;
 use allows::Allows;
 use evaluator::{GuardEvaluator, GuardOutput, GuardResult, words};
 pub use evaluator::{matches_any_program, matching_programs};
-use policyd_fact_table::Evaluator;
+use policyd_fact_table::FactEvaluator;
 use policyd_fact_table::call_facts::CallFacts;
 use policyd_fact_table::context::Context;
 use policyd_facts::call::{Call, CallEffects};
@@ -365,7 +365,7 @@ pub fn judge<'p>(
     event: &Event,
     seen: &Rc<CallFacts>,
     context: &Context,
-    evaluator: &mut Evaluator,
+    evaluator: &mut FactEvaluator,
     detail: Detail,
 ) -> GuardsOutcome {
     let mut guarded = GuardsOutcome::default();

@@ -20,12 +20,14 @@ mod consider;
 pub mod context;
 pub mod dead_letter;
 pub mod escalation;
+mod evaluation_context;
 mod exemption;
 pub mod guards;
 pub mod inputs;
 pub mod message;
 mod outcome;
 pub mod preference;
+mod quoted_text;
 pub mod rationalization;
 pub mod signals;
 pub mod situation;
@@ -33,27 +35,28 @@ pub mod standing;
 pub mod tables;
 pub mod verdict;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::rc::Rc;
-use std::time::Duration;
 
 use sha2::{Digest, Sha256};
 
-use policyd_fact_table::Evaluator;
+use policyd_fact_table::FactEvaluator;
 use policyd_fact_table::context::{Context, Excuse, FactView, Memory, ProbeResult, RuleFacts};
 use policyd_fact_table::context_facts::ContextUsage;
 use policyd_fact_table::source::{FactSource, source};
 use policyd_facts::event::{Event, EventKind};
 use policyd_facts::{Facts, Feedback, Prompt};
 use policyd_policy::{AskedNames, Check, Policy, Probe};
-use policyd_state::block_limiter::{self, LimiterDecision, Stop};
+use policyd_state::block_limiter::{self, Stop};
 use policyd_state::context::TierState;
 use policyd_state::{BlockLimiterState, FailedConsideration, SessionState};
 use policyd_yaml::checksum::hex;
 use policyd_yaml::time::Timestamp;
 
 use consider::Applicability;
+pub use evaluation_context::EvaluationContext;
 pub use outcome::StopOutcome;
+pub use verdict::Detail;
 use verdict::{CheckVerdict, Consequence};
 
 /// Inputs that must be collected before a decision.
@@ -95,7 +98,7 @@ pub fn plan(
     policy: &Policy,
     context: &Context,
     forced_type: Option<&str>,
-    evaluator: &mut Evaluator,
+    evaluator: &mut FactEvaluator,
 ) -> Plan {
     let session_type = classify(policy, forced_type, evaluator);
     let mut uses = BTreeSet::new();
@@ -120,7 +123,7 @@ pub fn plan(
 }
 
 /// Classifies the session and sets the session type for expressions.
-pub fn classify(policy: &Policy, forced: Option<&str>, evaluator: &mut Evaluator) -> String {
+pub fn classify(policy: &Policy, forced: Option<&str>, evaluator: &mut FactEvaluator) -> String {
     let wanted = forced.map(str::to_ascii_uppercase);
     let mut types = policy.session_types.iter();
     let known = types.clone().find(|it| Some(&it.id) == wanted.as_ref());
@@ -130,44 +133,9 @@ pub fn classify(policy: &Policy, forced: Option<&str>, evaluator: &mut Evaluator
     session_type
 }
 
-/// Level of detail of verdicts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Detail {
-    /// Texts of checks that did not pass: all that a hook needs.
-    Findings,
-    /// Texts of all evaluated checks.
-    Everything,
-    /// Also the values of the parts of each condition.
-    Values,
-}
-
-/// Inputs of [`decide`] beside the evaluator.
-#[derive(Clone, Copy)]
-pub struct EvaluationContext<'a> {
-    pub policy: &'a Policy,
-    /// What expressions read, with the results of the plan.
-    pub view: &'a FactView,
-    /// Saved state of the session, read under the lock.
-    pub state: &'a SessionState,
-    /// Time since a fixed point, for timings. Constant if timings do not matter.
-    pub stopwatch: &'a dyn Fn() -> Duration,
-    pub detail: Detail,
-    /// Path of the full report, for a message that is cut.
-    pub report_path: &'a str,
-    /// Checks that the user lets pass, each with the text of the allowance.
-    pub allowed: &'a BTreeMap<String, String>,
-}
-
-impl<'a> EvaluationContext<'a> {
-    /// The event with the facts of its session.
-    fn context(&self) -> &'a Context {
-        &self.view.context
-    }
-}
-
 /// Evaluates a stop. The evaluator keeps only values that this view and its successors have, too.
 #[must_use]
-pub fn decide(bench: EvaluationContext<'_>, evaluator: &mut Evaluator) -> StopOutcome {
+pub fn decide(bench: EvaluationContext<'_>, evaluator: &mut FactEvaluator) -> StopOutcome {
     let context = bench.context();
     let guard = guard_of(bench.state, &context.event);
     let memory = memory(bench.state, &context.event);
@@ -235,7 +203,7 @@ fn judge(
     it: &Check,
     bench: EvaluationContext<'_>,
     excuses: &mut Option<Rc<Vec<Excuse>>>,
-    evaluator: &mut Evaluator,
+    evaluator: &mut FactEvaluator,
 ) -> CheckVerdict {
     let began = (bench.stopwatch)();
     let context = bench.context();
@@ -357,13 +325,5 @@ fn episode(event: &Event, facts: &Facts, guard: &BlockLimiterState) -> String {
         Some(_) => stored.to_owned(),
         None if !stored.is_empty() && (event.stop_active || is_reason()) => stored.to_owned(),
         None => newest.map(|it| it.id.clone()).unwrap_or_default(),
-    }
-}
-
-/// Returns the reason of a release, in the words of messages.
-fn release_reason(ruling: LimiterDecision) -> &'static str {
-    match ruling {
-        LimiterDecision::Release { reason, .. } => reason.as_str(),
-        LimiterDecision::Approve | LimiterDecision::Block { .. } => "",
     }
 }

@@ -4,11 +4,12 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use super::combine::Decision;
+use super::evaluation_context::EvaluationContext;
 use super::exemption::ExemptionTexts;
+use super::message;
 use super::verdict::{CheckStatus, CheckVerdict, Consequence};
-use super::{EvaluationContext, message, release_reason};
 use policyd_base::limits;
-use policyd_fact_table::Evaluator;
+use policyd_fact_table::FactEvaluator;
 use policyd_fact_table::context::{Excuse, OutcomeFacts};
 use policyd_policy::Policy;
 use policyd_state::block_limiter::LimiterDecision;
@@ -70,7 +71,7 @@ pub(super) fn outcome(
     checks: CheckEvaluation,
     result: LimiterResult,
     texts: &ExemptionTexts,
-    evaluator: &mut Evaluator,
+    evaluator: &mut FactEvaluator,
 ) -> StopOutcome {
     let CheckEvaluation { verdicts, excuses } = checks;
     let LimiterResult { mut guard, ruling } = result;
@@ -227,4 +228,12 @@ fn next_state(
         state.last_check = Some(bench.context().now);
     }
     state
+}
+
+/// Returns the reason of a release, in the words of messages.
+fn release_reason(ruling: LimiterDecision) -> &'static str {
+    match ruling {
+        LimiterDecision::Release { reason, .. } => reason.as_str(),
+        LimiterDecision::Approve | LimiterDecision::Block { .. } => "",
+    }
 }

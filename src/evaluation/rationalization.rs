@@ -5,7 +5,7 @@
 
 use std::rc::Rc;
 
-use policyd_fact_table::Evaluator;
+use policyd_fact_table::FactEvaluator;
 use policyd_fact_table::context::{Context, Excuse};
 use policyd_fact_table::excuse_facts::RationalizationMatcher;
 use policyd_fact_table::prose::{self, Prose};
@@ -55,13 +55,17 @@ pub fn sought(table: &Rationalizations) -> RationalizationMatcher {
 }
 
 /// Searches the agent's last text, and shows the result to expressions. During the search they read none.
-pub fn search(policy: &Policy, context: &Context, evaluator: &mut Evaluator) -> Rc<Vec<Excuse>> {
+pub fn search(
+    policy: &Policy,
+    context: &Context,
+    evaluator: &mut FactEvaluator,
+) -> Rc<Vec<Excuse>> {
     let found = Rc::new(find(policy, context, evaluator));
     evaluator.change(|it| it.excuses = Some(Rc::clone(&found)));
     found
 }
 
-fn find(policy: &Policy, context: &Context, evaluator: &mut Evaluator) -> Vec<Excuse> {
+fn find(policy: &Policy, context: &Context, evaluator: &mut FactEvaluator) -> Vec<Excuse> {
     let (words, said) = (policy.rationalization_words.as_str(), context.last_message.as_str());
     // The table stays encoded if the text contains none of its words.
     if words.is_empty() || !FilteredText::new(&said.to_lowercase()).holds_one(words) {
@@ -88,6 +92,6 @@ fn find(policy: &Policy, context: &Context, evaluator: &mut Evaluator) -> Vec<Ex
 }
 
 /// Returns whether a condition is true. A condition that cannot be evaluated counts as false.
-fn holds(evaluator: &mut Evaluator, condition: &Expression) -> bool {
+fn holds(evaluator: &mut FactEvaluator, condition: &Expression) -> bool {
     evaluator.eval_bool(condition).unwrap_or(false)
 }

@@ -4,10 +4,10 @@
 use serde_json::{Map, Value};
 
 use super::message;
-use policyd_fact_table::record::{FieldValue, Record, Shape};
+use policyd_fact_table::record::{FactRecord, RecordValue, Shape};
 use policyd_fact_table::types::Type;
 use policyd_fact_table::watch::Watching;
-use policyd_fact_table::{Evaluator, ScriptError, template};
+use policyd_fact_table::{FactEvaluator, ScriptError, template};
 use policyd_policy::Choice;
 use policyd_policy::records;
 use policyd_policy::records::signals::{DRIFT, RUN};
@@ -34,18 +34,18 @@ pub struct DriftAnswer<'p> {
 
 /// Returns the record of a run without known values.
 #[must_use]
-pub fn run() -> Record {
-    Record::new(records::shape(&RUN)).with("confidence", 1.0)
+pub fn run() -> FactRecord {
+    FactRecord::new(records::shape(&RUN)).with("confidence", 1.0)
 }
 
 /// Returns the triggers that fire for a run, and those that could not be evaluated.
 #[must_use]
 pub fn due<'s>(
     signals: &'s Signals,
-    run: Record,
+    run: FactRecord,
     watch: Watching<'_>,
 ) -> (Vec<Due<'s>>, Vec<(&'s SignalTrigger, ScriptError)>) {
-    let mut evaluator = Evaluator::about(run).watched_by(watch);
+    let mut evaluator = FactEvaluator::about(run).watched_by(watch);
     let (mut due, mut failed) = (Vec::new(), Vec::new());
     for trigger in &signals.triggers {
         match evaluator.eval_bool(&trigger.when) {
@@ -62,9 +62,9 @@ pub fn due<'s>(
 
 /// Returns the record of a drift: the fields of its signal, and the number of earlier drifts.
 #[must_use]
-pub fn drift(fields: &Map<String, Value>, in_task: usize, total: usize) -> Record {
+pub fn drift(fields: &Map<String, Value>, in_task: usize, total: usize) -> FactRecord {
     let shape = records::shape(&DRIFT);
-    let mut record = Record::new(shape);
+    let mut record = FactRecord::new(shape);
     fill(&mut record, shape, fields);
     let distance = fields.get("drift_distance").and_then(Value::as_f64).unwrap_or_default();
     let count = |it: usize| i64::try_from(it).unwrap_or(i64::MAX);
@@ -74,8 +74,8 @@ pub fn drift(fields: &Map<String, Value>, in_task: usize, total: usize) -> Recor
 /// Returns the response to a drift by the first matching rule. A rule that cannot be evaluated does
 /// not match.
 #[must_use]
-pub fn answer<'s>(signals: &'s Signals, drift: Record, watch: Watching<'_>) -> DriftAnswer<'s> {
-    let mut evaluator = Evaluator::about(drift).watched_by(watch);
+pub fn answer<'s>(signals: &'s Signals, drift: FactRecord, watch: Watching<'_>) -> DriftAnswer<'s> {
+    let mut evaluator = FactEvaluator::about(drift).watched_by(watch);
     let steps = signals.drift_always.iter();
     let always = steps.map(|it| (it.id.as_str(), chosen(&it.text, &mut evaluator))).collect();
     let holds = |it: &&DriftRule| evaluator.eval_bool(&it.when).unwrap_or(false);
@@ -113,7 +113,7 @@ pub fn format_signal(
     let before = kind.id.split('*').next().unwrap_or_default();
     let part = kind.id.contains('*').then(|| about.name.strip_prefix(before)).flatten();
     let record = |fields: &Map<String, Value>, text: &dyn Fn(&str) -> String| {
-        let mut record = Record::new(&shape);
+        let mut record = FactRecord::new(&shape);
         fill(&mut record, &shape, fields);
         record
             .with("id", about.id)
@@ -126,11 +126,11 @@ pub fn format_signal(
     };
     // Conditions read the raw fields. A text quotes them, because they come from another process.
     let plain = record(fields, &str::to_owned);
-    let Some(choice) = first_choice(&kind.text, &mut Evaluator::about(plain)) else {
+    let Some(choice) = first_choice(&kind.text, &mut FactEvaluator::about(plain)) else {
         return String::new();
     };
     let quoted = fields.iter().map(|(name, value)| (name.clone(), quoted(value))).collect();
-    let mut evaluator = Evaluator::about(record(&quoted, &message::quote));
+    let mut evaluator = FactEvaluator::about(record(&quoted, &message::quote));
     template::render(&choice.text, &mut evaluator).trim().to_owned()
 }
 
@@ -144,12 +144,12 @@ fn quoted(value: &Value) -> Value {
 }
 
 /// Returns the first text whose condition is true.
-pub fn chosen(choices: &[Choice], evaluator: &mut Evaluator) -> String {
+pub fn chosen(choices: &[Choice], evaluator: &mut FactEvaluator) -> String {
     let choice = first_choice(choices, evaluator);
     choice.map(|it| template::render(&it.text, evaluator)).unwrap_or_default().trim().to_owned()
 }
 
-fn first_choice<'c>(choices: &'c [Choice], evaluator: &mut Evaluator) -> Option<&'c Choice> {
+fn first_choice<'c>(choices: &'c [Choice], evaluator: &mut FactEvaluator) -> Option<&'c Choice> {
     let holds = |it: &&Choice| {
         it.when.as_ref().is_none_or(|when| evaluator.eval_bool(when).unwrap_or(false))
     };
@@ -157,18 +157,18 @@ fn first_choice<'c>(choices: &'c [Choice], evaluator: &mut Evaluator) -> Option<
 }
 
 /// Sets the fields of a record from JSON values of matching types.
-fn fill(record: &mut Record, shape: &Shape, values: &Map<String, Value>) {
+fn fill(record: &mut FactRecord, shape: &Shape, values: &Map<String, Value>) {
     for field in &shape.fields {
         let Some(value) = values.get(&field.name) else { continue };
         let texts = |items: &Vec<Value>| {
             items.iter().filter_map(Value::as_str).map(str::to_owned).collect::<Vec<_>>()
         };
         let forms = [
-            (Type::Bool, value.as_bool().map(FieldValue::Bool)),
-            (Type::Int, value.as_i64().map(FieldValue::Int)),
-            (Type::Decimal, value.as_f64().map(FieldValue::Decimal)),
-            (Type::Text, value.as_str().map(FieldValue::from)),
-            (Type::Texts, value.as_array().map(texts).map(FieldValue::Texts)),
+            (Type::Bool, value.as_bool().map(RecordValue::Bool)),
+            (Type::Int, value.as_i64().map(RecordValue::Int)),
+            (Type::Decimal, value.as_f64().map(RecordValue::Decimal)),
+            (Type::Text, value.as_str().map(RecordValue::from)),
+            (Type::Texts, value.as_array().map(texts).map(RecordValue::Texts)),
         ];
         let held = forms.into_iter().find(|(it, _)| *it == field.result).and_then(|it| it.1);
         if let Some(held) = held {

@@ -1,9 +1,9 @@
 //! Evaluates a decision table: the first row whose condition is true gives the answer.
 
-use policyd_fact_table::record::Record;
+use policyd_fact_table::record::FactRecord;
 use policyd_fact_table::watch::Watching;
 use policyd_fact_table::words::{self, WordError};
-use policyd_fact_table::{Evaluator, ScriptError, template};
+use policyd_fact_table::{FactEvaluator, ScriptError, template};
 use policyd_policy::SourceLocation;
 use policyd_policy::tables::Table;
 
@@ -21,14 +21,14 @@ pub struct TableDecision {
 ///
 /// # Errors
 /// [`WordError`] for an unknown input or an invalid value.
-pub fn given(table: &Table, said: &[String]) -> Result<Record, WordError> {
+pub fn given(table: &Table, said: &[String]) -> Result<FactRecord, WordError> {
     let is_given = |default: &&String| {
         let name = default.split('=').next().unwrap_or_default();
         said.iter().any(|it| it.split('=').next() == Some(name))
     };
     let defaults = table.defaults.iter().filter(|it| !is_given(it));
     let all: Vec<String> = defaults.chain(said).cloned().collect();
-    words::record(&table.inputs, Record::new(&table.inputs), &all)
+    words::record(&table.inputs, FactRecord::new(&table.inputs), &all)
 }
 
 /// Returns the inputs that are not given and have no default.
@@ -44,10 +44,10 @@ pub fn missing<'t>(table: &'t Table, said: &[String]) -> Vec<&'t str> {
 /// The location and the error of a row that could not be evaluated, before any row matched.
 pub fn decide(
     table: &Table,
-    given: Record,
+    given: FactRecord,
     watch: Watching<'_>,
 ) -> Result<TableDecision, (SourceLocation, ScriptError)> {
-    let mut evaluator = Evaluator::about(given).watched_by(watch);
+    let mut evaluator = FactEvaluator::about(given).watched_by(watch);
     let mut found = None;
     for (number, row) in (1_usize..).zip(&table.rows) {
         match evaluator.eval_bool(&row.when) {

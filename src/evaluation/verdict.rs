@@ -119,3 +119,14 @@ impl CheckVerdict {
             && self.allowed.is_none()
     }
 }
+
+/// Level of detail of verdicts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Detail {
+    /// Texts of checks that did not pass: all that a hook needs.
+    Findings,
+    /// Texts of all evaluated checks.
+    Everything,
+    /// Also the values of the parts of each condition.
+    Values,
+}

@@ -16,7 +16,7 @@ mod steps;
 
 /// One thing wrong in an expression.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Finding {
+pub struct TypeFinding {
     /// Stable name of the finding.
     pub code: &'static str,
     /// What is wrong.
@@ -29,7 +29,7 @@ pub struct Finding {
     pub fix: Option<Remedy>,
 }
 
-impl Finding {
+impl TypeFinding {
     /// The finding where its expression is written: in a scalar, from a byte of its text on.
     #[must_use]
     pub fn within(&self, node: &Node, offset: usize) -> Diagnostic {
@@ -52,7 +52,7 @@ pub struct Typed {
     /// The strongest evidence among them.
     pub evidence: Evidence,
     /// Everything that is wrong.
-    pub findings: Vec<Finding>,
+    pub findings: Vec<TypeFinding>,
     /// The tree of the expression; `None` if the text is not one.
     pub tree: Option<Expr>,
 }
@@ -94,7 +94,7 @@ struct Checker<'a> {
     regexes: bool,
     uses: BTreeSet<String>,
     evidence: Evidence,
-    findings: Vec<Finding>,
+    findings: Vec<TypeFinding>,
 }
 
 impl<'a> Checker<'a> {
@@ -257,7 +257,7 @@ impl<'a> Checker<'a> {
 
     fn report(&mut self, code: &'static str, start: usize, message: String, fix: Option<Remedy>) {
         let end = self.token(start).end;
-        self.findings.push(Finding { code, message, start, end, fix });
+        self.findings.push(TypeFinding { code, message, start, end, fix });
     }
 
     /// The bytes of the token that begins at a byte.

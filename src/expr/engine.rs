@@ -4,10 +4,11 @@
 
 use rhai::{AST, Dynamic, Engine, EvalAltResult, OptimizationLevel, Position, Scope};
 
-use super::record::Record;
+use super::record::FactRecord;
 use super::table::Handle;
 use super::types::Type;
-use super::{FactError, ScriptError, ScriptErrorKind, Value, builtins};
+use super::value::Value;
+use super::{FactError, ScriptError, ScriptErrorKind, builtins};
 use crate::limits;
 
 /// An engine whose expressions see facts.
@@ -22,7 +23,7 @@ pub(super) fn of_facts<H: Handle>() -> Engine {
 pub(super) fn of_record() -> Engine {
     let mut engine = sandbox();
     builtins::register(&mut engine);
-    engine.register_indexer_get(|record: &mut Record, name: &str| {
+    engine.register_indexer_get(|record: &mut FactRecord, name: &str| {
         record.value(name).map_err(Box::<EvalAltResult>::from)
     });
     engine

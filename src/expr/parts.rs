@@ -6,7 +6,8 @@ use std::ops::Range;
 use super::ast::{Expr, ExprKind, MemberAccess, Path};
 use super::table::{FactTable, Handle};
 use super::types::Type;
-use super::{Evaluator, ScriptError, Value};
+use super::value::Value;
+use super::{Evaluator, ScriptError};
 use crate::limits;
 
 /// A part of an expression and its result.
@@ -19,12 +20,12 @@ pub struct Part {
     /// The byte under which its value is shown: the operator, or the last name of a path.
     pub at: usize,
     /// The result.
-    pub found: Found,
+    pub found: PartValue,
 }
 
 /// The result of a part of an expression.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Found {
+pub enum PartValue {
     /// The value.
     Value(Value),
     /// The part could not be evaluated.
@@ -33,7 +34,7 @@ pub enum Found {
     NotReached,
 }
 
-impl std::fmt::Display for Found {
+impl std::fmt::Display for PartValue {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Value(value) => value.fmt(f),
@@ -168,12 +169,13 @@ impl<H: Handle> PartsExplanation<'_, H> {
     fn push(&mut self, range: Range<usize>, at: usize, reached: bool) -> Option<bool> {
         let Range { start, end } = range;
         let found = match self.text.get(start..end).filter(|_| reached) {
-            None => Found::NotReached,
+            None => PartValue::NotReached,
             Some(part) => {
-                self.evaluator.value(part.into()).map_or_else(Found::Failed, Found::Value)
+                self.evaluator.value(part.into()).map_or_else(PartValue::Failed, PartValue::Value)
             }
         };
-        let value = if let Found::Value(Value::Bool(value)) = found { Some(value) } else { None };
+        let value =
+            if let PartValue::Value(Value::Bool(value)) = found { Some(value) } else { None };
         self.parts.push(Part { start, end, at, found });
         value
     }

@@ -2,7 +2,7 @@
 //! `ast` has the shape that is stored.
 
 use super::ast::{Expr, ExprKind, MemberAccess, Path};
-use super::record::{Field, Shape};
+use super::record::{RecordField, Shape};
 use super::table::{FactTable, KnownNames, Member};
 use super::types::{NameClass, Type, Unit};
 
@@ -147,7 +147,7 @@ impl<'t> Fact<'t> {
 
     /// Returns the field of a record that it is.
     #[must_use]
-    pub fn field(self, names: &dyn KnownNames) -> Option<&Field> {
+    pub fn field(self, names: &dyn KnownNames) -> Option<&RecordField> {
         names.record()?.at(self.text())
     }
 

@@ -15,12 +15,12 @@ pub struct Shape {
     /// Its name: `task`.
     pub name: String,
     /// Fields that expressions can read.
-    pub fields: Vec<Field>,
+    pub fields: Vec<RecordField>,
 }
 
 /// A field of a record.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Field {
+pub struct RecordField {
     /// Name in expressions: the part after the dot in `task.attempts`.
     pub name: String,
     /// Type of its value: a boolean, a number, a decimal, a text, or a list of texts.
@@ -89,7 +89,7 @@ pub(super) fn as_decimal(number: i64) -> f64 {
     number as f64
 }
 
-impl Field {
+impl RecordField {
     /// A field that can have any value of its type; counts begin at zero.
     #[must_use]
     pub fn new(name: &str, result: Type, doc: &str) -> Self {
@@ -126,20 +126,20 @@ impl Field {
 impl Shape {
     /// The field of this name.
     #[must_use]
-    pub fn field(&self, name: &str) -> Option<&Field> {
+    pub fn field(&self, name: &str) -> Option<&RecordField> {
         self.fields.iter().find(|it| it.name == name)
     }
 
     /// The field at a path such as `task.attempts`.
     #[must_use]
-    pub fn at(&self, path: &str) -> Option<&Field> {
+    pub fn at(&self, path: &str) -> Option<&RecordField> {
         self.field(path.strip_prefix(self.name.as_str())?.strip_prefix('.')?)
     }
 }
 
 /// The value of a field.
 #[derive(Debug, Clone, PartialEq)]
-pub enum FieldValue {
+pub enum RecordValue {
     /// True or false.
     Bool(bool),
     /// A whole number.
@@ -152,7 +152,7 @@ pub enum FieldValue {
     Texts(Vec<String>),
 }
 
-impl FieldValue {
+impl RecordValue {
     /// The value of a field that was not given: false, 0, empty.
     #[must_use]
     pub fn empty(kind: Type) -> Self {
@@ -167,31 +167,31 @@ impl FieldValue {
     }
 }
 
-impl From<bool> for FieldValue {
+impl From<bool> for RecordValue {
     fn from(value: bool) -> Self {
         Self::Bool(value)
     }
 }
 
-impl From<i64> for FieldValue {
+impl From<i64> for RecordValue {
     fn from(value: i64) -> Self {
         Self::Int(value)
     }
 }
 
-impl From<f64> for FieldValue {
+impl From<f64> for RecordValue {
     fn from(value: f64) -> Self {
         Self::Decimal(value)
     }
 }
 
-impl From<&str> for FieldValue {
+impl From<&str> for RecordValue {
     fn from(value: &str) -> Self {
         Self::Text(value.to_owned())
     }
 }
 
-impl From<Vec<String>> for FieldValue {
+impl From<Vec<String>> for RecordValue {
     fn from(values: Vec<String>) -> Self {
         Self::Texts(values)
     }
@@ -199,29 +199,29 @@ impl From<Vec<String>> for FieldValue {
 
 /// One record: what its fields hold.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Record {
+pub struct FactRecord {
     /// Its name in expressions.
     pub name: String,
-    values: BTreeMap<String, FieldValue>,
+    values: BTreeMap<String, RecordValue>,
 }
 
-impl Record {
+impl FactRecord {
     /// A record of this shape in which every field holds what an absent one does.
     #[must_use]
     pub fn new(shape: &Shape) -> Self {
-        let empty = |it: &Field| (it.name.clone(), FieldValue::empty(it.result));
+        let empty = |it: &RecordField| (it.name.clone(), RecordValue::empty(it.result));
         Self { name: shape.name.clone(), values: shape.fields.iter().map(empty).collect() }
     }
 
     /// The same with the value of one field.
     #[must_use]
-    pub fn with(mut self, field: &str, value: impl Into<FieldValue>) -> Self {
+    pub fn with(mut self, field: &str, value: impl Into<RecordValue>) -> Self {
         self.set(field, value);
         self
     }
 
     /// Sets a field; the shape says which there are.
-    pub fn set(&mut self, field: &str, value: impl Into<FieldValue>) {
+    pub fn set(&mut self, field: &str, value: impl Into<RecordValue>) {
         if let Some(held) = self.values.get_mut(field) {
             *held = value.into();
         }
@@ -229,18 +229,18 @@ impl Record {
 
     /// What a field holds.
     #[must_use]
-    pub fn get(&self, field: &str) -> Option<&FieldValue> {
+    pub fn get(&self, field: &str) -> Option<&RecordValue> {
         self.values.get(field)
     }
 
     /// What a field holds, as expressions see it.
     pub(super) fn value(&self, field: &str) -> Result<Dynamic, FactError> {
         match self.values.get(field) {
-            Some(FieldValue::Bool(value)) => Ok((*value).into()),
-            Some(FieldValue::Int(value)) => Ok((*value).into()),
-            Some(FieldValue::Decimal(value)) => Ok((*value).into()),
-            Some(FieldValue::Text(text)) => Ok(text.clone().into()),
-            Some(FieldValue::Texts(items)) => Ok(super::dynamic::texts(items.iter().cloned())),
+            Some(RecordValue::Bool(value)) => Ok((*value).into()),
+            Some(RecordValue::Int(value)) => Ok((*value).into()),
+            Some(RecordValue::Decimal(value)) => Ok((*value).into()),
+            Some(RecordValue::Text(text)) => Ok(text.clone().into()),
+            Some(RecordValue::Texts(items)) => Ok(super::dynamic::texts(items.iter().cloned())),
             None => Err(format!("`{}` has no `{field}`", self.name).into()),
         }
     }

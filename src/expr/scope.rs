@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use rhai::{Dynamic, Scope};
 
-use super::record::Record;
+use super::record::FactRecord;
 use super::table::Handle;
 use super::types::Type;
 
@@ -22,7 +22,7 @@ impl<H: Handle> Globals<H> {
     }
 
     /// One record under its own name, and nothing else.
-    pub(super) fn of_record(record: Record) -> Self {
+    pub(super) fn of_record(record: FactRecord) -> Self {
         let mut scope = Scope::new();
         scope.push(record.name.clone(), record);
         Self { context: None, scope }

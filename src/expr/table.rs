@@ -181,7 +181,7 @@ mod tests {
     use crate::completion::candidates;
     use crate::dynamic::{count, text_argument};
     use crate::marks::{ExpectedWord, ExpressionWord, WordSense, marks, place};
-    use crate::record::{Field, Record};
+    use crate::record::{FactRecord, RecordField};
     use crate::text_list::TextList;
     use crate::types::ObjectType;
     use crate::{Evaluator, Value, builtins, template};
@@ -420,10 +420,10 @@ mod tests {
         Shape {
             name: "task".to_owned(),
             fields: vec![
-                Field::new("attempts", Type::Int, "Failed attempts."),
-                Field::new("confidence", Type::Decimal, "From 0 to 1."),
-                Field::new("title", Type::Text, "Its title."),
-                Field::new("priority", Type::Text, "How urgent it is.")
+                RecordField::new("attempts", Type::Int, "Failed attempts."),
+                RecordField::new("confidence", Type::Decimal, "From 0 to 1."),
+                RecordField::new("title", Type::Text, "Its title."),
+                RecordField::new("priority", Type::Text, "How urgent it is.")
                     .of_values(&["high", "medium", "low"]),
             ],
         }
@@ -446,7 +446,7 @@ mod tests {
 
     #[test]
     fn what_was_not_given_is_empty() {
-        let record = Record::new(&shape()).with("confidence", 0.3).with("nothing", 1_i64);
+        let record = FactRecord::new(&shape()).with("confidence", 0.3).with("nothing", 1_i64);
         let mut evaluator = Evaluator::<Object>::about(record);
         for (text, value) in [
             ("task.attempts == 0", true),

@@ -7,8 +7,9 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
+use super::ScriptError;
 use super::ast::{Expr, Join};
-use super::{ScriptError, Value};
+use super::value::Value;
 
 /// Which of the two values was seen.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! Parses `name=value` words of a command line into records, typed by a shape.
 
-use super::record::{Field, FieldValue, Record, Shape, as_decimal};
+use super::record::{FactRecord, RecordField, RecordValue, Shape, as_decimal};
 use super::types::Type;
 use policyd_yaml::suggest;
 
@@ -65,7 +65,7 @@ pub fn flag(text: &str) -> Option<bool> {
 }
 
 /// Checks that a number is within the limits of its field.
-fn check_limits(field: &Field, text: &str, number: f64) -> Result<(), WordError> {
+fn check_limits(field: &RecordField, text: &str, number: f64) -> Result<(), WordError> {
     let limits = field.limits.text().filter(|_| !field.limits.contains(number));
     limits.map_or(Ok(()), |limits| {
         let (name, text) = (field.name.clone(), text.to_owned());
@@ -77,7 +77,7 @@ fn check_limits(field: &Field, text: &str, number: f64) -> Result<(), WordError>
 ///
 /// # Errors
 /// [`WordError`] for a word without `=`, an unknown name, or a value of another type or range.
-pub fn record(shape: &Shape, known: Record, words: &[String]) -> Result<Record, WordError> {
+pub fn record(shape: &Shape, known: FactRecord, words: &[String]) -> Result<FactRecord, WordError> {
     let mut record = known;
     let names: Vec<&str> = shape.fields.iter().map(|it| it.name.as_str()).collect();
     for word in words {
@@ -93,33 +93,33 @@ pub fn record(shape: &Shape, known: Record, words: &[String]) -> Result<Record, 
             return Err(WordError::UnknownValue { name, text, help });
         }
         let held = if field.result == Type::Bool {
-            FieldValue::Bool(flag(text).ok_or_else(|| wrong("true or false"))?)
+            RecordValue::Bool(flag(text).ok_or_else(|| wrong("true or false"))?)
         } else if field.result == Type::Int {
             let number: i64 = text.parse().map_err(|_| wrong("a whole number"))?;
             check_limits(field, text, as_decimal(number))?;
-            FieldValue::Int(number)
+            RecordValue::Int(number)
         } else if field.result == Type::Decimal {
             let number: Option<f64> = text.parse().ok().filter(|it: &f64| it.is_finite());
             let number = number.ok_or_else(|| wrong("a number"))?;
             check_limits(field, text, number)?;
-            FieldValue::Decimal(number)
+            RecordValue::Decimal(number)
         } else if field.result == Type::Texts {
             let mut items = match record.get(name) {
-                Some(FieldValue::Texts(items)) => items.clone(),
+                Some(RecordValue::Texts(items)) => items.clone(),
                 Some(
-                    FieldValue::Bool(_)
-                    | FieldValue::Int(_)
-                    | FieldValue::Decimal(_)
-                    | FieldValue::Text(_),
+                    RecordValue::Bool(_)
+                    | RecordValue::Int(_)
+                    | RecordValue::Decimal(_)
+                    | RecordValue::Text(_),
                 )
                 | None => {
                     vec![]
                 }
             };
             items.push(text.to_owned());
-            FieldValue::Texts(items)
+            RecordValue::Texts(items)
         } else {
-            FieldValue::from(text)
+            RecordValue::from(text)
         };
         record.set(name, held);
     }

@@ -1,27 +1,24 @@
 //! The context of one evaluation: every value an expression can see, gathered before it runs.
-//! Lives here: values and the handles (`Object`) under which Rhai sees them. No logic of rules.
+//! Lives here: values and the handles (`Object`) under which Rhai sees them. `handle` reads their members in the table.
 
 use std::cell::{OnceCell, RefCell};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::rc::Rc;
 
-use policyd_expr::table::{FactTable, Handle};
 use rhai::Dynamic;
 use serde_json::Value;
 
 use super::FactError;
-use super::clock_facts::ZoneRules;
-use super::excuse_facts::RationalizationMatcher;
-use super::names::TableOfFacts;
 use super::pattern::TextPatterns;
 use super::prose::Prose;
+use super::rationalization_matcher::RationalizationMatcher;
 use super::snapshots::{
     BreakersSnapshot, CallFacts, ContextUsage, CostSnapshot, DiskFacts, MatchedProgram,
     MemorySnapshot, ProjectView, QueueSnapshot, ReadText, SignalSnapshot,
 };
+use super::time_zones::ZoneRules;
 use super::types::Subject;
-use super::{globals, members};
 use policyd_facts::call::ResolvedPath;
 use policyd_facts::compiled::CompiledMatchers;
 use policyd_facts::event::Event;
@@ -306,29 +303,6 @@ impl Object {
     /// The event with the facts of its session.
     pub fn context(&self) -> &Context {
         &self.view.context
-    }
-}
-
-impl Handle for Object {
-    type Context = FactView;
-
-    const TABLE: &'static dyn FactTable = &TableOfFacts;
-
-    fn of_global(view: &Rc<FactView>, name: &str) -> Option<Self> {
-        let part = (members::global(name)?.global?.part)();
-        Some(Self { view: Rc::clone(view), part })
-    }
-
-    fn can_change(expression: &str) -> bool {
-        globals::can_change(expression)
-    }
-
-    fn value(&self, name: &str, arguments: &[Dynamic]) -> Result<Dynamic, FactError> {
-        members::value(self, name, arguments)
-    }
-
-    fn call(&self, name: &str, arguments: &[Dynamic]) -> Result<Dynamic, FactError> {
-        members::call(self, name, arguments)
     }
 }
 

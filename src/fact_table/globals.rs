@@ -4,8 +4,8 @@ use policyd_expr::table::{COUNTS, Member};
 
 use super::context::ContextPart;
 use super::events;
+use super::fact_source::FactSource;
 use super::row::{FactRow, Global};
-use super::source::FactSource;
 use super::types::{Evidence::Neutral, PackName, Subject, TextForm, Type};
 
 /// A global whose values are known before the first step.

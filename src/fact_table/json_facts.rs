@@ -6,10 +6,9 @@ use serde_json::Value;
 use super::FactError;
 use super::context::{ContextPart, Object};
 use super::dynamic::{text_argument, texts};
-use super::json_paths::{texts_at, values, whole_number};
+use super::json_paths::{json_text, texts_at, values, whole_number};
 use super::params::KEY;
 use super::row::{FactRow, method};
-use super::session_facts::json_text;
 use super::types::{Evidence::Structure, Subject, Type, Unit};
 
 /// Rows of a JSON file. Paths are those of probes.

@@ -5,7 +5,6 @@ use serde_json::Value;
 
 use super::FactError;
 use super::dynamic::count;
-use super::session_facts::json_text;
 
 /// Returns the values at a path such as `a.b[].c`, `a[0].c` or `[head=main].ci`. The empty path selects the whole
 /// answer. An invalid path selects nothing.
@@ -46,6 +45,15 @@ pub(super) fn texts_at(root: &Value, path: &str) -> Vec<String> {
     let (path, keys) = split_keys(path);
     let found = values(root, path).into_iter().map(|it| joined_text(it, keys));
     found.filter(|it| !it.is_empty()).collect()
+}
+
+/// A JSON value as text: texts as they are, nothing for null, JSON for the rest.
+pub(super) fn json_text(value: &Value) -> String {
+    match value {
+        Value::Null => String::new(),
+        Value::String(text) => text.clone(),
+        Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => value.to_string(),
+    }
 }
 
 /// Splits the keys of a last step `{name,url}` off a path.

@@ -21,8 +21,11 @@ pub mod cost_facts;
 mod diagnostic_lines;
 pub mod events;
 pub mod excuse_facts;
+mod fact_source;
 mod file_facts;
 mod globals;
+mod handle;
+mod invariant;
 mod json_facts;
 mod json_paths;
 pub mod members;
@@ -35,6 +38,7 @@ pub mod place_facts;
 pub mod program_facts;
 pub mod project_facts;
 pub mod queue_facts;
+mod rationalization_matcher;
 pub mod relations;
 pub mod remembered_facts;
 pub mod reply;
@@ -42,17 +46,24 @@ mod row;
 mod session_facts;
 pub mod signal_facts;
 mod snapshots;
-pub mod source;
 pub mod subject;
 pub mod text_facts;
+mod time_zones;
 pub mod wider;
 pub mod work_facts;
 
+pub use handle::FactEvaluator;
 pub use policyd_expr::{
     ExprSource, FactError, ScriptError, ScriptErrorKind, Value, ast, check, compiled, completion,
     marks, parts, pattern, prose, record, spacing, template, watch, words,
 };
 use policyd_expr::{dynamic, text_list};
+
+/// Where the values of facts come from, and which facts are known when an expression is evaluated.
+pub mod source {
+    pub use super::fact_source::{EvaluationPhase, FactSource, FactSources};
+    pub use super::members::source;
+}
 
 /// Types of expressions, and the names that a pack defines.
 pub mod types {
@@ -61,6 +72,3 @@ pub mod types {
     pub use super::names::Names;
     pub use super::subject::{PackName, Subject};
 }
-
-/// Evaluates expressions against one context.
-pub type Evaluator = policyd_expr::Evaluator<context::Object>;

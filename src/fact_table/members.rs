@@ -3,12 +3,11 @@
 
 use policyd_expr::builtins;
 pub use policyd_expr::table::Member;
-use policyd_facts::call::CallEffects;
 use rhai::Dynamic;
 
 use super::context::Object;
 use super::events::FactEvents;
-use super::paths::{self, Fact};
+use super::fact_source::{FactSource, FactSources};
 use super::row::{FactRow, is_complete};
 use super::types::{Subject, Type};
 use super::{FactError, breaker_facts, globals, pack_facts, remembered_facts};
@@ -56,10 +55,18 @@ pub fn events<'n>(names: impl Iterator<Item = &'n str>) -> Option<(usize, &'stat
     rows.filter_map(|(at, row)| Some((at.saturating_add(1), row.events?))).last()
 }
 
-/// Returns the effects of a call without which a fact is false. `None` if it can be true without any.
+/// Returns the source of a fact by its names; `None` if its global name is unknown.
 #[must_use]
-pub fn effects(fact: Fact<'_>) -> Option<CallEffects> {
-    row_of(paths::type_of(fact.owner()?)?, fact.last()?.name)?.effects
+pub fn source(names: &str) -> Option<FactSource> {
+    // Other names come from where their owner does.
+    rows_of(names.split(['.', '['])).filter_map(|it| it.source).last()
+}
+
+impl FactSources {
+    /// The sources of the facts that an expression uses.
+    pub fn of_uses<'u>(uses: impl IntoIterator<Item = &'u String>) -> Self {
+        uses.into_iter().filter_map(|it| source(it)).fold(Self::default(), Self::with)
+    }
 }
 
 /// Returns the subject of the global to which a fact belongs; `used` is one of [`Typed::uses`].
@@ -231,6 +238,38 @@ mod tests {
             let found = find(row.owner, row.name).unwrap();
             assert!(std::ptr::eq(found, row), "{}.{} is elsewhere or twice", row.owner, row.name);
             assert!(find(row.owner, &format!("{}_", row.name)).is_none());
+        }
+    }
+
+    #[test]
+    fn a_member_can_have_another_source_than_its_owner() {
+        for (path, expected) in [
+            ("session.forge", FactSource::Event),
+            ("session.type", FactSource::SessionType),
+            ("session.branch", FactSource::Transcript),
+            ("program.name", FactSource::Program),
+            ("program.targets.any", FactSource::ProgramPaths),
+            ("action.writes", FactSource::CallPaths),
+            (r#"breakers["api/x"].open"#, FactSource::Breakers),
+            ("probes.pr.ok", FactSource::Probes),
+            ("files.kind.count", FactSource::Transcript),
+            ("action.changed.matching.before.contains", FactSource::ChangedTexts),
+            ("project.has_tests", FactSource::Project),
+            ("project.has", FactSource::ProjectFiles),
+        ] {
+            assert_eq!(source(path), Some(expected), "{path}");
+        }
+        assert_eq!(source("nothing.known"), None);
+    }
+
+    #[test]
+    fn facts_about_paths_follow_links() {
+        let places = Subject::Places.as_type();
+        for row in tables().filter(|it| it.result == places && it.owner != places) {
+            let global = if row.owner == Subject::Call.as_type() { "action" } else { "program" };
+            let path = format!("{global}.{}", row.name);
+            let source = FactSources::default().with(source(&path).unwrap());
+            assert!(source.has_some(FactSources::PATHS), "{path} lacks its source");
         }
     }
 }

@@ -8,7 +8,7 @@ use policyd_expr::types::{Domain, Evidence, NameClass, Type};
 
 use super::record::Shape;
 use super::subject::{ITEMS, PackName, Subject};
-use super::{clock_facts, members};
+use super::{members, time_zones};
 use policyd_facts::record::wire::KEPT_FIELDS;
 use policyd_yaml::checksum::fingerprint;
 
@@ -88,7 +88,7 @@ impl Names {
             PackName::SessionType => &self.session_types,
             PackName::Forge => &self.forges,
             PackName::InputField => &INPUT_FIELDS,
-            PackName::TimeZone => &clock_facts::ZONES,
+            PackName::TimeZone => &time_zones::ZONES,
             PackName::Signal
             | PackName::Excuse
             | PackName::Alarm

@@ -8,14 +8,13 @@ use serde_json::Value;
 use super::FactError;
 use super::context::{ContextPart, Object, ProbeResult};
 use super::dynamic::{count, text_argument, texts};
-use super::json_paths::{texts_at, values, whole_number};
+use super::invariant::{Invariant, Is};
+use super::json_paths::{json_text, texts_at, values, whole_number};
 use super::params::KEY;
 use super::pattern::TextPattern;
 use super::prose::Prose;
-use super::relations::{Invariant, Is};
 use super::reply;
 use super::row::{FactRow, field, method, number};
-use super::session_facts::json_text;
 use super::types::{Domain, Evidence::Structure, Evidence::Words, PackName, Subject, Type, Unit};
 
 const PATTERN: &[(Type, Domain)] = &[(Type::Text, PackName::Text.as_domain())];

@@ -3,9 +3,11 @@
 use policyd_expr::paths;
 pub use policyd_expr::paths::{Fact, FactStep, Number};
 
-use super::members::Member;
+use super::members;
 use super::names::TableOfFacts;
 use super::types::{NameClass, Names, Type};
+use policyd_expr::table::Member;
+use policyd_facts::call::CallEffects;
 
 /// Returns the type of a fact. `None` if the table does not have it.
 #[must_use]
@@ -32,4 +34,10 @@ pub fn ids_of_names(fact: &str, names: &Names) -> Option<NameClass> {
 #[must_use]
 pub fn member_of_names(names: &str) -> Option<&'static Member> {
     paths::find(names.split('.'), &TableOfFacts, None)?.1
+}
+
+/// Returns the effects of a call without which a fact is false. `None` if it can be true without any.
+#[must_use]
+pub fn effects(fact: Fact<'_>) -> Option<CallEffects> {
+    members::row_of(type_of(fact.owner()?)?, fact.last()?.name)?.effects
 }

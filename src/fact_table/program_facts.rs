@@ -10,11 +10,11 @@ use super::call_facts::{CallFacts, on_call, values};
 use super::containment::{Inside, named_places, stays_inside};
 use super::context::{ContextPart, Object};
 use super::dynamic::{text_argument, texts};
+use super::fact_source::FactSource;
 use super::params::{COMMANDS, NAMES, OPTION, OPTIONS, PATHS, WORDS};
 use super::place_facts::{globs, not_known};
 use super::row::{FactRow, field, method};
 pub use super::snapshots::MatchedProgram;
-use super::source::FactSource;
 use super::text_list::list;
 use super::types::{Evidence::Structure, PackName, Subject, TextForm, Type};
 use policyd_facts::call::{

@@ -6,8 +6,8 @@ use rhai::Dynamic;
 use super::FactError;
 use super::context::{ContextPart, Object};
 use super::events::FactEvents;
-use super::relations::Invariant;
-use super::source::FactSource;
+use super::fact_source::FactSource;
+use super::invariant::Invariant;
 use super::types::{Domain, Evidence, PackName, Subject, TextForm, Type, Unit};
 use policyd_facts::call::CallEffects;
 

@@ -4,11 +4,11 @@ use rhai::Dynamic;
 
 use super::dynamic::{count, text_argument, texts};
 use super::events;
-use super::json_paths::texts_at;
+use super::fact_source::FactSource;
+use super::json_paths::{json_text, texts_at};
 use super::params::KEY;
 use super::prose::Prose;
 use super::row::{FactRow, field, method, number};
-use super::source::FactSource;
 use super::types::{
     Evidence::Neutral, Evidence::Structure, Evidence::Words, PackName, Subject, TextForm, Type,
     Unit,
@@ -459,14 +459,4 @@ fn output(result: &serde_json::Value) -> String {
 fn joined_outputs<'v>(values: impl Iterator<Item = &'v serde_json::Value>) -> String {
     let texts: Vec<String> = values.map(output).filter(|it| !it.is_empty()).collect();
     texts.join("\n")
-}
-
-/// A JSON value as text: texts as they are, nothing for null, JSON for the rest.
-pub(super) fn json_text(value: &serde_json::Value) -> String {
-    use serde_json::Value;
-    match value {
-        Value::Null => String::new(),
-        Value::String(text) => text.clone(),
-        Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => value.to_string(),
-    }
 }

@@ -5,9 +5,10 @@
 use std::slice::from_ref;
 
 use super::ast::{Expr, ExprKind};
+use super::invariant::{Invariant, Is};
 use super::members::{self, Member};
 use super::paths::{self, Fact};
-use super::relations::{Invariant, Is, at_most, either};
+use super::relations::{at_most, either};
 use super::types::{TextMatch, Type};
 use policyd_facts::covers;
 

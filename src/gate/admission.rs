@@ -1,6 +1,7 @@
 //! Whether an event is evaluated at all: the hook line, the switches, and the rules of the pack.
 
-use super::output::{Report, Unjudged, report_off};
+use super::event_log::report_off;
+use super::report::{Report, Unjudged};
 use super::request::Request;
 use policyd_facts::event::{Event, EventKind};
 use policyd_harness::{self as harness, Harness};
@@ -9,10 +10,10 @@ use policyd_policy::approval::ApprovalLevel;
 use policyd_policy::{EnforcementMode, Policy, records};
 use policyd_store::allowance::Allowance;
 use policyd_store::choice_files::ChoiceFiles;
-use policyd_store::choice_record::{self, ChoiceOrigin, ForeignChoices};
 use policyd_store::configuration::Pins;
 use policyd_store::document::DocumentError;
 use policyd_store::enforcement::EnforcementChoice;
+use policyd_store::foreign_choices::{self, ChoiceOrigin, ForeignChoices};
 use policyd_store::projects::ProjectRegistry;
 use policyd_workspace::amplihack::PowerSteeringConfig;
 use policyd_workspace::gate_status::{GateStatus, OffReason};
@@ -102,7 +103,7 @@ pub(super) fn admit(
     }
     let project = project::find(world, Some(event));
     let files = ChoiceFiles::read(world, &project.state);
-    match choice_record::take_foreign_changes(world, &files) {
+    match foreign_choices::take_foreign_changes(world, &files) {
         Ok(changes) => changes.iter().for_each(|it| report.problem(&foreign_choices(it))),
         Err(problem) => report.problem(&format!(
             "changes of your choices by other programs are not detected: {}",

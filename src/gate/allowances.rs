@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::context::GateContext;
-use super::output::Report;
+use super::report::Report;
 use policyd_evaluation::call_code;
 use policyd_evaluation::guards::GuardsOutcome;
 use policyd_evaluation::message::{cut, in_one_line};

@@ -2,7 +2,7 @@
 //! wait for a server.
 
 use super::context::GateContext;
-use super::output::Report;
+use super::report::Report;
 use policyd_base::limits::EVIDENCE_CHARS_MAX;
 use policyd_evaluation::combine::Decision;
 use policyd_evaluation::guards::GuardsOutcome;

@@ -1,13 +1,13 @@
-//! What the evaluation of one event works with: the event, the loaded policy, the project, and where the
+//! What the evaluation of one event works with: the event, the policy, the project, and where the
 //! session keeps its state.
 
 use std::cell::OnceCell;
 use std::path::PathBuf;
-use std::rc::Rc;
 use std::time::Duration;
 
 use super::admission::Admitted;
-use super::organization::OrganizationLayer;
+use super::loaded_policy::LoadedPolicy;
+use super::organization_layer::OrganizationLayer;
 use super::request::{Request, Supervision};
 use policyd_evaluation::situation::Matchers;
 use policyd_facts::event::EventKind;
@@ -20,24 +20,6 @@ use policyd_store::subagents;
 use policyd_tasks::{StoreLocation, Stores};
 use policyd_workspace::project::{self, Project};
 use policyd_world::World;
-
-/// A loaded pack: it evaluates any number of events.
-pub struct LoadedPolicy {
-    /// The pack without its vocabulary.
-    pub policy: Policy,
-    /// The vocabulary, as facts are recognized by it.
-    pub words: Matchers,
-    /// Where the pack was found; `None` for a pack that no project has.
-    pub found: Option<Rc<Found>>,
-}
-
-impl LoadedPolicy {
-    /// Prepares a policy.
-    pub fn new(mut policy: Policy, found: Option<Rc<Found>>) -> Self {
-        let words = Matchers::out_of(&mut policy);
-        Self { policy, words, found }
-    }
-}
 
 /// One event with everything that its evaluation works with.
 pub(super) struct GateContext<'a> {

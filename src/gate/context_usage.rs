@@ -4,13 +4,13 @@
 use std::cell::OnceCell;
 
 use super::context::GateContext;
-use super::output::Report;
+use super::report::Report;
 use crate::summaries::{SummaryDraft, SummaryWriter};
 use policyd_base::limits::{HOOK_LOCK_WAIT, SPOKEN_CHARS_MAX};
 use policyd_evaluation::context::{advance, gauge, reading, record};
 use policyd_evaluation::{message, signals};
 use policyd_fact_table::context_facts::ContextUsage;
-use policyd_fact_table::{Evaluator, template};
+use policyd_fact_table::{FactEvaluator, template};
 use policyd_facts::Facts;
 use policyd_facts::event::{Event, EventKind};
 use policyd_policy::Policy;
@@ -226,9 +226,9 @@ impl ContextMeter<'_> {
         add_context(report, text.unwrap_or_default());
     }
 
-    fn evaluator(&self, gauge: &ContextUsage) -> Evaluator {
+    fn evaluator(&self, gauge: &ContextUsage) -> FactEvaluator {
         let notes = self.rules().notes.first().map_or("", String::as_str);
-        let mut evaluator = Evaluator::about(record(gauge, notes));
+        let mut evaluator = FactEvaluator::about(record(gauge, notes));
         evaluator.watch.clone_from(&self.context.request.watch);
         evaluator
     }

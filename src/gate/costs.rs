@@ -2,7 +2,7 @@
 //! between stops after each step of [`RECORDED_STEP_NANO`].
 
 use super::context::GateContext;
-use super::output::Report;
+use super::report::Report;
 use policyd_base::limits::HOOK_LOCK_WAIT;
 use policyd_fact_table::context::FactView;
 use policyd_fact_table::cost_facts::CostSnapshot;

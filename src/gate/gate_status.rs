@@ -2,8 +2,8 @@
 //! whole, or single checks of it.
 
 use super::admission::{Admitted, admit, nothing_to_judge};
-use super::context::LoadedPolicy;
-use super::output::{Report, Unjudged};
+use super::loaded_policy::LoadedPolicy;
+use super::report::{Report, Unjudged};
 use super::request::Request;
 use policyd_state::run::StopGateSwitches;
 use policyd_world::World;

@@ -11,10 +11,11 @@ use super::approvals;
 use super::call_files::DiskReader;
 use super::client_rules::ClientRules;
 use super::context::GateContext;
-use super::inputs::AskLimits;
+use super::event_log;
 use super::on_disk::{self, GateDisk};
-use super::output::{self, Report};
 use super::permission;
+use super::probes::AskLimits;
+use super::report::Report;
 use super::request::Request;
 use super::scripts::{self, ScriptGuards};
 use super::work_tree::CleanTrees;
@@ -26,7 +27,7 @@ use policyd_evaluation::guards::{self, GuardsOutcome};
 use policyd_evaluation::message::cut;
 use policyd_evaluation::situation::EventContext;
 use policyd_evaluation::{self as evaluation, Detail};
-use policyd_fact_table::Evaluator;
+use policyd_fact_table::FactEvaluator;
 use policyd_fact_table::call_facts::CallFacts;
 use policyd_fact_table::context::{Context, FactView};
 use policyd_fact_table::source::{FactSource, FactSources};
@@ -120,7 +121,7 @@ impl GuardEvaluation<'_> {
         }
         view.call = Some(Rc::clone(&seen));
         let context = Rc::clone(&view.context);
-        let mut evaluator = ManuallyDrop::new(Evaluator::new(Rc::new(view)));
+        let mut evaluator = ManuallyDrop::new(FactEvaluator::new(Rc::new(view)));
         evaluator.watch.clone_from(&self.context.request.watch);
         let asking = concerned.iter().copied().filter(|it| self.asks(it) && recognized(&it));
         let asking: Vec<&Guard> =
@@ -167,7 +168,7 @@ impl GuardEvaluation<'_> {
     }
 
     /// Classifies the session, looks for preferences, and runs probes, as far as guards read them.
-    fn ask(&self, guards: &[&Guard], evaluator: &mut Evaluator, report: &mut Report) {
+    fn ask(&self, guards: &[&Guard], evaluator: &mut FactEvaluator, report: &mut Report) {
         let it = self.context;
         if guards.iter().any(|it| it.sources.contains(FactSource::SessionType)) {
             let forced = it.forced_type(report);
@@ -373,7 +374,7 @@ impl GuardEvaluation<'_> {
         let entry = decision_log::guard_entry(*now, event, &report.around, guarded, called);
         let own = self.context.project.state.clone();
         if !log_decision(self.context.world, &own, entry) {
-            report.problem(&output::unlogged(&own));
+            report.problem(&event_log::unlogged(&own));
         }
     }
 }

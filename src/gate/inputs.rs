@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use super::calls;
 use super::context::GateContext;
-use super::output::Report;
-use super::probes::ProbeRunner;
+use super::probes::{AskLimits, ProbeRunner};
 use super::project_files;
 use super::project_view::ProjectReader;
+use super::report::Report;
 use super::request::Request;
 use policyd_base::limits::{self, TRANSCRIPT_WAIT_MAX};
 use policyd_evaluation::inputs::{DecisionMetadata, Inputs, SubagentRead, TranscriptPosition};
@@ -20,7 +20,7 @@ use policyd_evaluation::situation::{
     exclude_scratch, exclude_undone,
 };
 use policyd_evaluation::{self as evaluation, Plan, preference};
-use policyd_fact_table::Evaluator;
+use policyd_fact_table::FactEvaluator;
 use policyd_fact_table::context::{FactView, ProbeResult, Readings, StoreSnapshots};
 use policyd_fact_table::pattern::prose_regex;
 use policyd_fact_table::source::{FactSource, FactSources};
@@ -68,15 +68,6 @@ impl EvaluationInputs {
         ]);
         StopMark { key: hex(&key), line: request.line.clone(), at: request.now }
     }
-}
-
-/// What bounds the probes of one event.
-#[derive(Clone, Copy)]
-pub(super) struct AskLimits<'a> {
-    /// The git branch of the session; another branch has other answers.
-    pub(super) branch: &'a str,
-    /// Time of all probes together.
-    pub(super) deadline: Duration,
 }
 
 impl GateContext<'_> {
@@ -286,7 +277,7 @@ impl GateContext<'_> {
         &self,
         plan: Plan,
         view: FactView,
-        evaluator: &mut Evaluator,
+        evaluator: &mut FactEvaluator,
         report: &mut Report,
     ) -> (FactView, Answers) {
         let view = FactView { session_type: plan.session_type, ..view };
@@ -303,7 +294,7 @@ impl GateContext<'_> {
         &self,
         asked: &AskedNames,
         limits: AskLimits<'_>,
-        evaluator: &mut Evaluator,
+        evaluator: &mut FactEvaluator,
         report: &mut Report,
     ) -> (Rc<Readings>, Answers) {
         let memory = self.store.paths(&self.request.event.session_id).folder;

@@ -21,20 +21,24 @@ mod context;
 mod context_usage;
 mod costs;
 pub mod crash;
+mod event_log;
+mod file_text;
 mod gate_status;
 mod guards;
 mod inputs;
 mod invalid_pack;
+mod loaded_policy;
 mod memory;
 pub mod meter;
 mod on_disk;
 mod organization;
-mod output;
+mod organization_layer;
 mod permission;
 mod probes;
 mod project_files;
 mod project_view;
 mod reactions;
+mod report;
 mod request;
 mod scripts;
 mod sharing;
@@ -47,15 +51,15 @@ use std::rc::Rc;
 
 use admission::{Admitted, admit, nothing_to_judge};
 use context::GateContext;
-pub use context::LoadedPolicy;
 pub use gate_status::switched;
 use guards::GuardEvaluation;
-pub use organization::OrganizationLayer;
-pub use output::{Report, Unjudged};
+pub use loaded_policy::LoadedPolicy;
+pub use organization_layer::OrganizationLayer;
 use policyd_packs::{self as packs, LoadError, LoadPack};
 use policyd_store::crash_record::{self, CrashedHook};
 use policyd_workspace::project;
 use policyd_world::World;
+pub use report::{Report, Unjudged};
 pub use request::{Request, Supervision, caller, named_harness};
 pub use sharing::needs_network;
 use stop::StopEvaluation;
@@ -152,7 +156,7 @@ fn evaluate_admitted(
 ) -> Report {
     let nothing = nothing_to_judge(&loaded.policy, &request.event, &mut report);
     if let Some(Unjudged::Off(reason)) = nothing {
-        return output::report_off(world, &admitted.project, request, reason, report);
+        return event_log::report_off(world, &admitted.project, request, reason, report);
     }
     let context = GateContext::new(world, request, loaded, admitted);
     let context = GateContext { organization, ..context };

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::context::GateContext;
-use super::output::Report;
+use super::report::Report;
 use policyd_base::limits::HOOK_LOCK_WAIT;
 use policyd_evaluation::guards::MemoryChange;
 use policyd_fact_table::context::Context;

@@ -1,79 +1,25 @@
-//! The organization's layer: evaluates the rules of the machine's administrator beside those of the project, and
+//! Evaluates the rules of the machine's administrator beside those of the project, and
 //! combines the responses. The stronger decision wins, so nothing in the project, the environment, or the user's
 //! choices weakens it: these are not even read.
 
-use std::mem::ManuallyDrop;
 use std::rc::Rc;
 
-use super::context::{GateContext, LoadedPolicy};
+use super::context::GateContext;
+use super::event_log;
 use super::guards::GuardEvaluation;
-use super::output::{self, Report};
+use super::organization_layer::OrganizationLayer;
 use super::permission;
+use super::report::Report;
 use super::request::Request;
 use super::stop::StopEvaluation;
 use policyd_evaluation::combine::Decision;
 use policyd_facts::event::Event;
-use policyd_hook::HookResponse;
-use policyd_packs::{self as packs, LoadError, LoadPack, organization};
-use policyd_policy::Policy;
-use policyd_store::enforcement::EnforcementChoice;
 use policyd_store::session::{Layout, SessionStore};
 use policyd_store::user;
 use policyd_workspace::project::{self, Project};
 use policyd_world::World;
 
-/// The rules of the organization, loaded for one event.
-pub struct OrganizationLayer {
-    loaded: ManuallyDrop<LoadedPolicy>,
-}
-
 impl OrganizationLayer {
-    /// Loads the organization's pack. `None` if it does not exist, or if it is not used. Until it is repaired, each
-    /// event reports why it is not used, and `on_error: block` of the organization's settings blocks tool calls.
-    pub fn load(
-        world: &dyn World,
-        request: &Request<'_>,
-        load: LoadPack,
-        report: &mut Report,
-    ) -> Option<Self> {
-        let mut tell = |text: &str| {
-            report.problem(text);
-            let pins = &request.configurations.organization.pins;
-            if request.event.kind.is_before_call() && pins.blocks_without_pack {
-                let help = "Ask the administrator of this machine to repair it.";
-                report.answer = HookResponse::block(format!("policyd: {text}. {help}"));
-            }
-        };
-        let found = match organization::find(world) {
-            Ok(found) => found?,
-            Err(weakness) => {
-                tell(&weakness.to_string());
-                return None;
-            }
-        };
-        match load(world, &found) {
-            Ok(mut policy) => {
-                // Only the manifest of the organization lets its rules observe.
-                EnforcementChoice::default().apply(&mut policy);
-                let loaded = LoadedPolicy::new(policy, Some(Rc::new(found)));
-                Some(Self { loaded: ManuallyDrop::new(loaded) })
-            }
-            Err(error) => {
-                let why = match error {
-                    LoadError::Invalid(invalid) => packs::explain(&invalid),
-                    LoadError::NotCompiled(why) => why.to_string(),
-                };
-                tell(&format!("the organization's pack is not used: {why}"));
-                None
-            }
-        }
-    }
-
-    /// Leaves out of a project's policy the built-in rules that the organization changed.
-    pub(super) fn replace_rules(&self, policy: &mut Policy) {
-        organization::leave_out_changed(policy, &self.loaded.policy);
-    }
-
     /// Evaluates the organization's rules at an event; `None` if it has none for the event.
     pub fn evaluate(&self, world: &dyn World, request: &Request<'_>) -> Option<Report> {
         let (event, policy) = (&request.event, &self.loaded.policy);
@@ -124,7 +70,7 @@ pub(super) fn refuse(world: &dyn World, request: &Request<'_>, mut report: Repor
     let project = project::find(world, Some(&request.event));
     let fenced = project::fenced(world, &project);
     let world = fenced.as_ref().map_or(world, |it| it as &dyn World);
-    output::log_unjudged(world, &project.state, request, true, &mut report);
+    event_log::log_unjudged(world, &project.state, request, true, &mut report);
     report.silent("the organization's pack cannot be used")
 }
 

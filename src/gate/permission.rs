@@ -9,7 +9,7 @@ use serde_json::Value as Json;
 use super::client_rules::ClientRules;
 use super::context::GateContext;
 use super::guards::{GuardEvaluation, JudgedCall};
-use super::output::Report;
+use super::report::Report;
 use super::request::Request;
 use policyd_evaluation::Detail;
 use policyd_evaluation::combine::Decision;

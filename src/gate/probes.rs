@@ -5,11 +5,10 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::context::GateContext;
-use super::inputs::AskLimits;
-use super::output::Report;
+use super::report::Report;
 use policyd_evaluation as evaluation;
 use policyd_fact_table::context::ProbeResult;
-use policyd_fact_table::{Evaluator, template};
+use policyd_fact_table::{FactEvaluator, template};
 use policyd_policy::{Parse, Probe};
 use policyd_probe::{self as probe, ProbeRun, ProgramHealth, Question};
 use policyd_state::breaker::until;
@@ -18,11 +17,20 @@ use policyd_state::breaker::{
 };
 use policyd_store::probe_cache::{self, Answers};
 
+/// What bounds the probes of one event.
+#[derive(Clone, Copy)]
+pub(super) struct AskLimits<'a> {
+    /// The git branch of the session; another branch has other answers.
+    pub(super) branch: &'a str,
+    /// Time of all probes together.
+    pub(super) deadline: Duration,
+}
+
 /// The probes of one event at work.
 pub(super) struct ProbeRunner<'r> {
     pub(super) context: &'r GateContext<'r>,
     pub(super) limits: AskLimits<'r>,
-    pub(super) evaluator: &'r mut Evaluator,
+    pub(super) evaluator: &'r mut FactEvaluator,
     pub(super) answers: &'r mut Answers,
     pub(super) report: &'r mut Report,
 }

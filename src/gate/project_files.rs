@@ -4,7 +4,7 @@
 use std::path::{Component, Path};
 use std::rc::Rc;
 
-use super::call_files::read_text;
+use super::file_text::read_text;
 use policyd_base::limits::{PROJECT_QUESTIONS_MAX, PROJECT_WALK_MAX};
 use policyd_fact_table::FactError;
 use policyd_fact_table::ast::Expr;

@@ -9,14 +9,14 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::context::GateContext;
-use super::output::Report;
+use super::report::Report;
 use super::request::Supervision;
 use policyd_base::limits::{EVIDENCE_CHARS_MAX, HOOK_LOCK_WAIT, SPOKEN_CHARS_MAX};
 use policyd_evaluation::escalation::EscalationDetails;
 use policyd_evaluation::verdict::CheckStatus;
 use policyd_evaluation::{StopOutcome, message};
-use policyd_fact_table::record::Record;
-use policyd_fact_table::{Evaluator, ScriptError, template};
+use policyd_fact_table::record::FactRecord;
+use policyd_fact_table::{FactEvaluator, ScriptError, template};
 use policyd_facts::event::EventKind;
 use policyd_harness::Capability;
 use policyd_policy::failures::Classified;
@@ -251,7 +251,7 @@ struct Scene<'a> {
     runner: &'a ReactionRunner<'a>,
     failed: Option<&'a Classified>,
     /// Made where the first expression is met: most reactions have none.
-    evaluator: Option<Evaluator>,
+    evaluator: Option<FactEvaluator>,
 }
 
 impl Scene<'_> {
@@ -260,11 +260,11 @@ impl Scene<'_> {
         self.evaluator().eval_bool(when)
     }
 
-    fn evaluator(&mut self) -> &mut Evaluator {
+    fn evaluator(&mut self) -> &mut FactEvaluator {
         let (runner, failed) = (self.runner, self.failed);
         self.evaluator.get_or_insert_with(|| {
             let watch = runner.context.request.watch.as_ref();
-            Evaluator::about(record(runner, failed)).watched_by(watch)
+            FactEvaluator::about(record(runner, failed)).watched_by(watch)
         })
     }
 
@@ -403,7 +403,7 @@ impl Scene<'_> {
 }
 
 /// The event as reactions see it.
-fn record(runner: &ReactionRunner<'_>, failed: Option<&Classified>) -> Record {
+fn record(runner: &ReactionRunner<'_>, failed: Option<&Classified>) -> FactRecord {
     let event = &runner.context.request.event;
     let or = |it: &Option<String>| it.clone().unwrap_or_default();
     let error = event.failed.as_ref().map(|it| it.error.clone()).unwrap_or_default();
@@ -431,7 +431,7 @@ fn record(runner: &ReactionRunner<'_>, failed: Option<&Classified>) -> Record {
         ("human", failed.is_some_and(|it| it.class.human)),
         ("counts", failed.is_some_and(|it| it.class.attempt)),
     ];
-    let mut record = Record::new(records::shape(&records::EVENT));
+    let mut record = FactRecord::new(records::shape(&records::EVENT));
     texts.iter().for_each(|(name, value)| record.set(name, value.as_str()));
     flags.into_iter().for_each(|(name, value)| record.set(name, value));
     record

@@ -13,7 +13,7 @@ use super::on_disk;
 use policyd_evaluation::Detail;
 use policyd_evaluation::combine::Decision;
 use policyd_evaluation::guards::{self, GuardsOutcome};
-use policyd_fact_table::Evaluator;
+use policyd_fact_table::FactEvaluator;
 use policyd_fact_table::call_facts::CallFacts;
 use policyd_fact_table::context::Context;
 use policyd_fact_table::program_facts::line;
@@ -39,7 +39,7 @@ impl ScriptGuards<'_> {
     pub(super) fn judge(
         &self,
         context: &Context,
-        evaluator: &mut Evaluator,
+        evaluator: &mut FactEvaluator,
         guarded: &mut GuardsOutcome,
     ) {
         let mut committed = BTreeMap::new();
@@ -52,7 +52,7 @@ impl ScriptGuards<'_> {
         &self,
         script: &'s Script,
         context: &Context,
-        evaluator: &mut Evaluator,
+        evaluator: &mut FactEvaluator,
         guarded: &mut GuardsOutcome,
         committed: &mut BTreeMap<&'s str, bool>,
     ) {

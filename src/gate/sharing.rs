@@ -2,7 +2,7 @@
 //! call reads the local copy and appends to the outbox; it never waits for a server.
 
 use super::context::GateContext;
-use super::output::Report;
+use super::report::Report;
 use policyd_base::limits::SHARED_HOOK_WAIT;
 use policyd_facts::event::EventKind;
 use policyd_store::configuration::Configurations;

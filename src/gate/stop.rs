@@ -6,12 +6,13 @@ use std::rc::Rc;
 
 use super::allowances;
 use super::context::GateContext;
-use super::output::{self, Report};
+use super::event_log;
 use super::reactions::ReactionRunner;
+use super::report::Report;
 use super::{calls, context_usage};
 use policyd_evaluation::combine::Decision;
 use policyd_evaluation::{self as evaluation, EvaluationContext, StopOutcome};
-use policyd_fact_table::Evaluator;
+use policyd_fact_table::FactEvaluator;
 use policyd_fact_table::source::FactSource;
 use policyd_facts::Facts;
 use policyd_hook::HookResponse;
@@ -51,7 +52,7 @@ impl StopEvaluation<'_> {
             || gathered.cursor.iter().for_each(|it| transcript::keep(world, &cursor_path, it));
         // Half of a transcript is not evidence: the block limit is not stepped.
         if context.transcript_problem.is_some() {
-            output::log_unjudged(world, own, request, false, &mut report);
+            event_log::log_unjudged(world, own, request, false, &mut report);
             keep();
             return report.silent("the transcript was not read");
         }
@@ -59,7 +60,7 @@ impl StopEvaluation<'_> {
             keep();
             return report.silent(why);
         }
-        let mut evaluator = ManuallyDrop::new(Evaluator::new(Rc::new(gathered.view.clone())));
+        let mut evaluator = ManuallyDrop::new(FactEvaluator::new(Rc::new(gathered.view.clone())));
         evaluator.watch.clone_from(&request.watch);
 
         // Ask what must be asked before the lock is taken.
@@ -107,8 +108,8 @@ impl StopEvaluation<'_> {
         // Log, then hand over what is to be spoken.
         self.answer(&outcome, spoken, &mut report);
         self.react(&outcome, &context.facts, &mut report);
-        output::log(it, &outcome, &inputs, &mut report);
-        output::document(it, &outcome.excuses, &mut report);
+        event_log::log(it, &outcome, &inputs, &mut report);
+        event_log::document(it, &outcome.excuses, &mut report);
         report.outcome = Some(outcome);
         report
     }
@@ -149,7 +150,7 @@ impl StopEvaluation<'_> {
     fn decide(
         &self,
         bench: EvaluationContext<'_>,
-        evaluator: &mut Evaluator,
+        evaluator: &mut FactEvaluator,
         report: &mut Report,
     ) -> StopOutcome {
         let outcome = evaluation::decide(bench, evaluator);

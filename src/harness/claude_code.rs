@@ -13,10 +13,11 @@ use policyd_facts::event::EventKind;
 use policyd_facts::record::TranscriptFormat;
 use serde_json::{Map, Value};
 
-use super::{
-    AbsenceSigns, Capability, ClientEvent, Harness, ProcessSigns, ResponseField, ResponseFieldRow,
-    ResponseTemplate, TranscriptDirectory, Transcripts, UserFolder, VariableFile,
-    VariableFileFormat, moment,
+use super::client_event::{ClientEvent, moment};
+use super::response::{Capability, ResponseField, ResponseFieldRow, ResponseTemplate};
+use super::row::{
+    AbsenceSigns, Harness, ProcessSigns, TranscriptDirectory, Transcripts, UserFolder,
+    VariableFile, VariableFileFormat,
 };
 
 /// Notice to the user.

@@ -18,9 +18,10 @@ use serde_json::{Map, Value};
 use super::claude_code::{
     ASKS_ANYWAY, BLOCK, CONTEXT, DENY, GRANT, HALT, INPUT_ALLOWED, NOTICE, REFUSE,
 };
-use super::{
-    AbsenceSigns, ClientEvent, Harness, ProcessSigns, TranscriptDirectory, Transcripts, UserFolder,
-    moment, rename, unmapped,
+use super::client_event::{ClientEvent, moment, unmapped};
+use super::payload_fields::rename;
+use super::row::{
+    AbsenceSigns, Harness, ProcessSigns, TranscriptDirectory, Transcripts, UserFolder,
 };
 
 /// Maximum bytes of a context that is not moved to a file: 2,500 tokens of about 4 bytes, minus a

@@ -14,10 +14,10 @@ use policyd_facts::record::TranscriptFormat;
 use serde_json::Value;
 
 use super::claude_code::BLOCK;
-use super::{
-    AbsenceSigns, Capability, ClientEvent, Harness, ProcessSigns, ResponseField, ResponseTemplate,
-    TranscriptDirectory, Transcripts, moment, rename, unmapped, unpack,
-};
+use super::client_event::{ClientEvent, moment, unmapped};
+use super::payload_fields::{rename, unpack};
+use super::response::{Capability, ResponseField, ResponseTemplate};
+use super::row::{AbsenceSigns, Harness, ProcessSigns, TranscriptDirectory, Transcripts};
 
 const PERMISSION: &str = "permissionDecision";
 const REASON: &str = "permissionDecisionReason";

@@ -9,10 +9,10 @@
 use policyd_facts::event::EventKind;
 use serde_json::{Value, json};
 
-use super::{
-    AbsenceSigns, Capability, ClientEvent, Harness, ProcessSigns, ResponseField, ResponseTemplate,
-    moment, rename, unmapped, unpack,
-};
+use super::client_event::{ClientEvent, moment, unmapped};
+use super::payload_fields::{rename, unpack};
+use super::response::{Capability, ResponseField, ResponseTemplate};
+use super::row::{AbsenceSigns, Harness, ProcessSigns};
 
 const PERMISSION: &str = "permission";
 

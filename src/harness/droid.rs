@@ -4,10 +4,9 @@
 use super::claude_code::{
     ALLOW, ASK, BLOCK, CONTEXT, DENY, DENY_AND_HALT, HALT, INPUT_ALLOWED, NOTICE,
 };
-use super::{
-    AbsenceSigns, ClientEvent, Harness, ProcessSigns, TranscriptDirectory, Transcripts, moment,
-    rename,
-};
+use super::client_event::{ClientEvent, moment};
+use super::payload_fields::rename;
+use super::row::{AbsenceSigns, Harness, ProcessSigns, TranscriptDirectory, Transcripts};
 use policyd_facts::event::EventKind;
 use policyd_facts::record::TranscriptFormat;
 

@@ -15,9 +15,12 @@
 use serde_json::Value;
 
 use super::claude_code::{CONTEXT, HALT, NOTICE};
-use super::{
-    AbsenceSigns, Capability, ClientEvent, Harness, ProcessSigns, ResponseField, ResponseTemplate,
-    TranscriptDirectory, Transcripts, VariableFile, VariableFileFormat, moment, rename, unmapped,
+use super::client_event::{ClientEvent, moment, unmapped};
+use super::payload_fields::rename;
+use super::response::{Capability, ResponseField, ResponseTemplate};
+use super::row::{
+    AbsenceSigns, Harness, ProcessSigns, TranscriptDirectory, Transcripts, VariableFile,
+    VariableFileFormat,
 };
 use policyd_facts::event::EventKind;
 use policyd_facts::record::TranscriptFormat;

@@ -9,11 +9,10 @@ use policyd_facts::event::EventKind;
 use policyd_facts::record::TranscriptFormat;
 use serde_json::Value;
 
+use super::client_event::{ClientEvent, moment};
 use super::codex::name_files;
 use super::plain::{BLOCK, CONTEXT, HARNESS as PLAIN, INPUT, NOTICE};
-use super::{
-    AbsenceSigns, ClientEvent, Harness, ProcessSigns, TranscriptDirectory, Transcripts, moment,
-};
+use super::row::{AbsenceSigns, Harness, ProcessSigns, TranscriptDirectory, Transcripts};
 
 const MOMENTS: [ClientEvent; 6] = [
     moment("session.created", EventKind::SessionStart, &[&NOTICE]),

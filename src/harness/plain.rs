@@ -5,10 +5,10 @@
 //! are known. Output: `decision` with `reason`, `notice` for the user, `context` for the agent,
 //! `updated_input`, `updated_output`; `{}` without a decision.
 
-use super::{
-    AbsenceSigns, Capability, ClientEvent, Harness, ProcessSigns, ResponseField, ResponseTemplate,
-    rename,
-};
+use super::client_event::ClientEvent;
+use super::payload_fields::rename;
+use super::response::{Capability, ResponseField, ResponseTemplate};
+use super::row::{AbsenceSigns, Harness, ProcessSigns};
 use policyd_facts::event::EventKind;
 
 /// Allow.

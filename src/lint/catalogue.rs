@@ -8,7 +8,8 @@ use super::checks::{
     operands, options, patterns, probes, programs, prose, regexes, rules, safety, session_types,
     structure, supervision, tables, texts, tools, vocabulary,
 };
-use super::{Profile, Rule, RuleFn};
+use super::profile::Profile;
+use super::rule::{Rule, RuleFn};
 use policyd_yaml::Level;
 
 /// No check: `ignore` reports these findings itself, since they are about findings, not about the pack.
@@ -114,3 +115,17 @@ pub(super) const ROWS: &[Rule] = &[
     rule!("PD807", "shell-words", Warning, Default, "A command contains shell syntax, but policyd runs it without a shell.", probes::shell_words),
     rule!("PD811", "not-in-harness", Warning, Default, "The client does not support an event or decision of a rule.", clients::not_in_harness),
 ];
+
+/// Returns the rule with this code or name.
+#[must_use]
+pub fn find(code_or_name: &str) -> Option<&'static Rule> {
+    let is_named =
+        |it: &&Rule| it.name == code_or_name || it.code.eq_ignore_ascii_case(code_or_name);
+    ROWS.iter().find(is_named)
+}
+
+/// Returns the code of a finding by its name. A name without a row is its own code.
+#[must_use]
+pub fn code_of(name: &'static str) -> &'static str {
+    find(name).map_or(name, |rule| rule.code)
+}

@@ -7,7 +7,9 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::{Findings, Profile, Reviewed, Subject, catalogue, find};
+use super::catalogue::{self, find};
+use super::profile::Profile;
+use super::subject::Subject;
 use policyd_policy::builtin;
 use policyd_yaml::time::Timestamp;
 use policyd_yaml::{Diagnostic, Level, Source, Span, quoted, suggest, yaml};
@@ -19,6 +21,15 @@ pub struct Ignored {
     pub finding: Diagnostic,
     /// Reason in the comment.
     pub reason: String,
+}
+
+/// Result of the review of a pack.
+#[derive(Debug, Default)]
+pub struct Reviewed {
+    /// Findings that count, rule by rule.
+    pub findings: Vec<Diagnostic>,
+    /// Findings that comments of the pack suppress, with the reason.
+    pub ignored: Vec<Ignored>,
 }
 
 /// One comment.
@@ -98,7 +109,7 @@ impl Ignore {
         let Some(rule) = find("suppression-comment").filter(|it| it.profile <= profile) else {
             return;
         };
-        let mut out = Findings { rule, profile, found: Vec::new() };
+        let mut out = rule.findings(profile);
         let mut say = |level: Level, span: &Span, message: String, help: &str| {
             out.add(span.clone(), message, |it| Diagnostic { level, ..it.with_help(help) });
         };

@@ -12,159 +12,34 @@
 pub mod baseline;
 mod catalogue;
 mod checks;
+mod findings;
 pub mod fix;
 mod ignore;
 mod limit;
 mod logic;
 mod pairs;
+mod profile;
+mod rule;
 mod site;
 mod subject;
 
 use std::collections::BTreeMap;
 
 use policyd_cores as cores;
-use policyd_yaml::{Diagnostic, Fix, Level, Span, Suggestion};
+use policyd_yaml::Diagnostic;
 
-pub use ignore::{Ignored, code_at};
+pub use catalogue::{code_of, find};
+pub use findings::Findings;
+pub use ignore::{Ignored, Reviewed, code_at};
+pub use profile::Profile;
+pub use rule::{Rule, RuleFn};
 pub use site::Site;
 pub use subject::Subject;
-
-/// How strict a review is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Profile {
-    /// Errors and probable mistakes.
-    Default,
-    /// Also missing cases, texts, and reasons, for packs that others rely on.
-    Strict,
-    /// Equal to strict since 0.2.0, which removed the rules about style.
-    Pedantic,
-}
-
-impl Profile {
-    /// Returns the name of the profile.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Default => "default",
-            Self::Strict => "strict",
-            Self::Pedantic => "pedantic",
-        }
-    }
-}
-
-/// Reviews a pack for one kind of mistake.
-pub type RuleFn = fn(&Subject<'_>, &mut Findings);
-
-/// One rule.
-#[derive(Debug)]
-pub struct Rule {
-    /// Stable code, `PD101`.
-    pub code: &'static str,
-    /// Stable name, `unknown-key`; the value of `Diagnostic::code`.
-    pub name: &'static str,
-    /// Severity of a finding.
-    pub level: Level,
-    /// The least strict profile that reports it.
-    pub profile: Profile,
-    /// One sentence about what it reports.
-    pub summary: &'static str,
-    /// The page of the rule, in Markdown.
-    pub page: &'static str,
-    /// The checks that report its findings; empty if the loader reports them.
-    pub checks: &'static [RuleFn],
-}
-
-/// Returns the code of a finding by its name. A name without a row is its own code.
-#[must_use]
-pub fn code_of(name: &'static str) -> &'static str {
-    find(name).map_or(name, |rule| rule.code)
-}
-
-impl Rule {
-    /// Whether a comment or a baseline can suppress it: not if the pack does not load.
-    #[must_use]
-    pub fn can_be_silenced(&self) -> bool {
-        !self.checks.is_empty() || self.level < Level::Error
-    }
-}
 
 /// All rules, in the order of their codes.
 #[must_use]
 pub const fn rules() -> &'static [Rule] {
     catalogue::ROWS
-}
-
-/// Returns the rule with this code or name.
-#[must_use]
-pub fn find(code_or_name: &str) -> Option<&'static Rule> {
-    let is_named =
-        |it: &&Rule| it.name == code_or_name || it.code.eq_ignore_ascii_case(code_or_name);
-    catalogue::ROWS.iter().find(is_named)
-}
-
-/// Collects the findings of one rule.
-#[derive(Debug)]
-pub struct Findings {
-    rule: &'static Rule,
-    profile: Profile,
-    found: Vec<Diagnostic>,
-}
-
-impl Findings {
-    /// Whether the profile asks for more than mistakes.
-    pub(crate) fn is_strict(&self) -> bool {
-        self.profile >= Profile::Strict
-    }
-
-    /// Adds a finding, which `more` completes.
-    pub(crate) fn add(
-        &mut self,
-        span: Span,
-        message: impl Into<String>,
-        more: impl FnOnce(Diagnostic) -> Diagnostic,
-    ) {
-        let finding = Diagnostic::error(self.rule.name, span, message);
-        self.found.push(more(Diagnostic { level: self.rule.level, ..finding }));
-    }
-
-    /// Adds a finding with a fix.
-    pub(crate) fn help(
-        &mut self,
-        span: Span,
-        message: impl Into<String>,
-        fix: impl Into<Suggestion>,
-    ) {
-        self.add(span, message, |it| it.suggest(fix));
-    }
-}
-
-/// Adds an edit that fixes a finding, if there is one.
-pub(crate) fn with_edit(
-    finding: Diagnostic,
-    safe: bool,
-    edit: Option<(Span, String)>,
-) -> Diagnostic {
-    with_edits(finding, safe, [edit])
-}
-
-/// Adds edits that fix a finding together, if all of them can be made.
-pub(crate) fn with_edits<const N: usize>(
-    mut finding: Diagnostic,
-    safe: bool,
-    edits: [Option<(Span, String)>; N],
-) -> Diagnostic {
-    let edits: Option<Vec<_>> = edits.into_iter().collect();
-    finding.fix = edits.map(|edits| Fix { safe, edits });
-    finding
-}
-
-/// Result of the review of a pack.
-#[derive(Debug, Default)]
-pub struct Reviewed {
-    /// Findings that count, rule by rule.
-    pub findings: Vec<Diagnostic>,
-    /// Findings that comments of the pack suppress, with the reason.
-    pub ignored: Vec<Ignored>,
 }
 
 /// Reviews a pack: returns the findings of the loader, and those of the rules of a profile.
@@ -177,7 +52,7 @@ pub fn review(subject: &Subject<'_>, profile: Profile, ignores: bool) -> Reviewe
     findings.retain(|it| find(it.code).is_none_or(|rule| rule.profile <= profile));
     let rules: Vec<&Rule> = catalogue::ROWS.iter().filter(|it| it.profile <= profile).collect();
     let found = cores::on_all(subject.cores, &rules, |rule| {
-        let mut out = Findings { rule, profile, found: Vec::new() };
+        let mut out = rule.findings(profile);
         rule.checks.iter().for_each(|check| check(subject, &mut out));
         out.found
     });

@@ -5,9 +5,9 @@ use lsp_types::{
     CodeLensOptions, CompletionOptions, DocumentChangeOperation, DocumentChanges,
     ExecuteCommandOptions, OneOf, OptionalVersionedTextDocumentIdentifier, RenameOptions,
     SemanticTokensFullOptions, SemanticTokensLegend, SemanticTokensOptions, ServerCapabilities,
-    SignatureHelpOptions, TextDocumentEdit, TextDocumentIdentifier, TextDocumentSyncCapability,
-    TextDocumentSyncKind, TextDocumentSyncOptions, TextEdit, WorkDoneProgressOptions,
-    WorkspaceEdit, WorkspaceFoldersServerCapabilities, WorkspaceServerCapabilities,
+    SignatureHelpOptions, TextDocumentEdit, TextDocumentSyncCapability, TextDocumentSyncKind,
+    TextDocumentSyncOptions, TextEdit, WorkDoneProgressOptions, WorkspaceEdit,
+    WorkspaceFoldersServerCapabilities, WorkspaceServerCapabilities,
 };
 use serde_json::{Value, json};
 
@@ -17,7 +17,8 @@ use std::sync::Arc;
 
 use super::convert::{SourceLines, TextLines, path_of, uri_of, visible};
 use super::features::token_types;
-use super::server::{RequestError, Server, read};
+use super::request::{DocumentParams, RequestError, read};
+use super::server::Server;
 use super::values::{EVALUATE, RUN_CASES, SHOW_STOPS};
 use super::worker::{self, Buffer};
 use policyd_editor::fixes;
@@ -26,16 +27,6 @@ use policyd_yaml::{Diagnostic, Level};
 
 /// Kind of the action that makes all safe fixes.
 const FIX_ALL: CodeActionKind = CodeActionKind::new("source.fixAll.policyd");
-
-/// Beginning of the addresses of files that are on no disk.
-pub(super) const BUILTIN_SCHEME: &str = "policyd:/";
-
-/// A request about an open file.
-#[derive(Debug, serde::Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct DocumentParams {
-    pub(super) text_document: TextDocumentIdentifier,
-}
 
 impl Server<'_> {
     /// What the server can do.

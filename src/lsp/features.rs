@@ -15,9 +15,9 @@ use lsp_types::{
 };
 use serde_json::{Value, json};
 
-use super::actions::DocumentParams;
 use super::convert::{SourceLines, TextLines, location, uri_of};
-use super::server::{RequestError, Server};
+use super::request::{DocumentParams, RequestError};
+use super::server::Server;
 use policyd_base::limits::POLICY_FILE_BYTES_MAX;
 use policyd_cases as cases;
 use policyd_editor::completion::{self, CURSOR, Completion, CompletionKind};
@@ -28,6 +28,9 @@ use policyd_editor::view::PackView;
 use policyd_editor::{format, hover, text::LineIndex};
 use policyd_policy::builtin;
 use policyd_yaml::Span;
+
+/// Beginning of the addresses of files that are on no disk.
+const BUILTIN_SCHEME: &str = "policyd:/";
 
 /// An open file of a pack, and a place in it.
 pub(super) struct OpenPlace {
@@ -176,7 +179,7 @@ impl Server<'_> {
         }
         let name = builtin::wrote(&span.source).then_some(&span.source.name)?;
         let uri = if self.settings.virtual_files {
-            format!("{}{name}", super::actions::BUILTIN_SCHEME).parse().ok()?
+            format!("{}{name}", BUILTIN_SCHEME).parse().ok()?
         } else {
             let copy = folder.join(name);
             let text = self.world.read(&copy, POLICY_FILE_BYTES_MAX).ok()?;
@@ -332,7 +335,7 @@ impl Server<'_> {
     /// The text of a file of the built-in pack.
     pub(super) fn content(params: &Value) -> Result<Value, RequestError> {
         let uri = params.get("textDocument").unwrap_or(params).get("uri").and_then(Value::as_str);
-        let name = uri.and_then(|it| it.strip_prefix(super::actions::BUILTIN_SCHEME));
+        let name = uri.and_then(|it| it.strip_prefix(BUILTIN_SCHEME));
         let name = name.and_then(|it| it.strip_prefix(builtin::NAME)?.strip_prefix('/'));
         let file = builtin::FILES.iter().find(|it| Some(it.name) == name);
         let text = file.map(|it| json!({"text": it.text}));

@@ -16,7 +16,9 @@ mod actions;
 mod background;
 mod convert;
 mod features;
+mod request;
 mod server;
+mod session_values;
 mod settings;
 mod values;
 mod worker;
@@ -33,6 +35,7 @@ use policyd_lint::Profile;
 use policyd_policy::builtin;
 use policyd_policy::review::Base;
 use policyd_world::World;
+pub use server::ServerEnd;
 use server::{JobSenders, Server};
 use worker::{JobResult, Worker};
 
@@ -43,15 +46,6 @@ const READ_BYTES: usize = 64 * 1024;
 const INVALID_MESSAGES_MAX: usize = 16;
 /// Whether `World::input_comes` waits on this system. If not, the server lints before it reads the next message.
 const CAN_WAIT: bool = cfg!(unix);
-
-/// End of a connection.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ServerEnd {
-    /// The client requested the shutdown first.
-    ShutDown,
-    /// The client ended without a shutdown.
-    ClientLeft,
-}
 
 /// Why the server stops early.
 #[derive(Debug, thiserror::Error)]

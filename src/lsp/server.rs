@@ -9,25 +9,24 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
 use std::time::Duration;
 
-use lsp_server::{ErrorCode, Message, Notification, Request, RequestId, Response};
+use lsp_server::{Message, Notification, Request, RequestId, Response};
 use lsp_types::{
     ClientCapabilities, CodeLensClientCapabilities, DidChangeConfigurationParams,
     DidChangeTextDocumentParams, DidChangeWatchedFilesParams, DidCloseTextDocumentParams,
     DidOpenTextDocumentParams, DidSaveTextDocumentParams, InitializeParams, LogMessageParams,
     MessageType, PublishDiagnosticsParams, TextDocumentContentChangeEvent, Uri,
 };
-use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use super::ServerEnd;
 use super::background::{SlowJob, SlowResult, is_trusted};
 use super::convert::{SourceLines, path_of, text_position, uri_of};
+use super::request::{RequestError, read};
+use super::session_values::SessionValues;
 use super::settings::ClientSettings;
-use super::values::SessionValues;
 use super::worker::{self, Buffer, JobResult, LintJob, LintResult};
 use policyd_app::packs::places;
 use policyd_cases::result::CaseResult;
-use policyd_editor::ids::{Occurrence, RenameError};
+use policyd_editor::ids::Occurrence;
 use policyd_editor::lenses::{FiredCounts, ReplayCounts};
 use policyd_editor::text::{TextChange, apply};
 use policyd_editor::view::PackView;
@@ -51,36 +50,13 @@ const SLOW_QUIET: Duration = Duration::from_secs(1);
 /// Time between two polls without work.
 const IDLE_WAIT: Duration = Duration::from_secs(60);
 
-/// Why a request has no result.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum RequestError {
-    #[error("the client did not send `initialize`")]
-    NotInitialized,
-    #[error("the client requested the shutdown")]
+/// End of a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ServerEnd {
+    /// The client requested the shutdown first.
     ShutDown,
-    #[error("unknown method `{0}`")]
-    UnknownMethod(String),
-    #[error("invalid parameters: {0}")]
-    InvalidParams(#[from] serde_json::Error),
-    #[error("internal error of policyd; report it with the message before it")]
-    Panic,
-    #[error(transparent)]
-    Rename(#[from] RenameError),
-    #[error("{0}")]
-    Failed(String),
-}
-
-impl RequestError {
-    const fn code(&self) -> i32 {
-        (match self {
-            Self::NotInitialized => ErrorCode::ServerNotInitialized,
-            Self::ShutDown => ErrorCode::InvalidRequest,
-            Self::UnknownMethod(_) => ErrorCode::MethodNotFound,
-            Self::InvalidParams(_) => ErrorCode::InvalidParams,
-            Self::Panic => ErrorCode::InternalError,
-            Self::Failed(_) | Self::Rename(_) => ErrorCode::RequestFailed,
-        }) as i32
-    }
+    /// The client ended without a shutdown.
+    ClientLeft,
 }
 
 /// Phase of the connection.
@@ -718,9 +694,4 @@ impl<'w> Server<'w> {
             state.due = Some(now.saturating_add(quiet));
         }
     }
-}
-
-/// Reads parameters.
-pub(super) fn read<T: DeserializeOwned>(params: Value) -> Result<T, RequestError> {
-    Ok(serde_json::from_value(params)?)
 }

@@ -10,11 +10,12 @@ use lsp_types::{
 };
 use serde_json::{Value, json};
 
-use super::actions::DocumentParams;
 use super::background::is_trusted;
 use super::convert::TextLines;
 use super::features::OpenPlace;
-use super::server::{RequestError, Server, read};
+use super::request::{DocumentParams, RequestError, read};
+use super::server::Server;
+use super::session_values::SessionValues;
 use policyd_app::sessions::named::{Session, SessionSelector};
 use policyd_app::workspace::project;
 use policyd_editor::hover::FactInExpression;
@@ -22,9 +23,9 @@ use policyd_editor::keys;
 use policyd_editor::lenses;
 use policyd_editor::place;
 use policyd_editor::values::{hints, value_of};
-use policyd_fact_table::Evaluator;
+use policyd_fact_table::FactEvaluator;
 use policyd_fact_table::context::FactView;
-use policyd_fact_table::parts::Found;
+use policyd_fact_table::parts::PartValue;
 use policyd_policy::{builtin, load};
 use policyd_record::decision_log::masked_parts;
 use policyd_record::drawing;
@@ -35,18 +36,6 @@ pub(super) const RUN_CASES: &str = "policyd.runCases";
 pub(super) const SHOW_STOPS: &str = "policyd.showStops";
 /// Evaluates the expression at a place.
 pub(super) const EVALUATE: &str = "policyd.evaluate";
-
-/// Values of a session, for one state of a pack.
-#[derive(Debug)]
-pub(super) struct SessionValues {
-    generation: u64,
-    session: Option<String>,
-    seen: Rc<FactView>,
-    /// When the session was read.
-    read: Duration,
-    /// How long that took.
-    took: Duration,
-}
 
 /// How long the values of a session are kept: it may go on meanwhile.
 const VALUES_KEPT: Duration = Duration::from_secs(2);
@@ -103,7 +92,7 @@ impl Server<'_> {
             None => self.session_view(folder).ok()?,
         };
         let FactInExpression { expression, word } = fact;
-        let parts = masked_parts(&Evaluator::new(seen).explain(expression));
+        let parts = masked_parts(&FactEvaluator::new(seen).explain(expression));
         value_of(expression, &parts, word)
     }
 
@@ -133,7 +122,7 @@ impl Server<'_> {
             // A record is known only while its file is evaluated.
             let is_about_facts = is_shown && !site.reads_record();
             is_about_facts
-                .then(|| masked_parts(&Evaluator::new(Rc::clone(&seen)).explain(site.text)))
+                .then(|| masked_parts(&FactEvaluator::new(Rc::clone(&seen)).explain(site.text)))
         });
         let hint = |(at, text): (usize, String)| InlayHint {
             position: lines.position(at),
@@ -255,11 +244,11 @@ impl Server<'_> {
             state.values = None;
         }
         let seen = self.session_view(&place.folder)?;
-        let parts = masked_parts(&Evaluator::new(seen).explain(&expression));
+        let parts = masked_parts(&FactEvaluator::new(seen).explain(&expression));
         let drawn = drawing::draw(&expression, &parts);
         let value = parts.last().map(|it| match &it.found {
-            Found::Value(value) => json!(value.to_string()),
-            Found::Failed(_) | Found::NotReached => Value::Null,
+            PartValue::Value(value) => json!(value.to_string()),
+            PartValue::Failed(_) | PartValue::NotReached => Value::Null,
         });
         self.show(drawn.clone());
         Ok(json!({"expression": expression, "value": value, "text": drawn}))

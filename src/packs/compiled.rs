@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
 
-use super::{Found, Layer, organization};
+use super::found::{Found, Layer};
+use super::organization;
 use policyd_base::limits;
 use policyd_policy::Policy;
 use policyd_store::administrator::weakness;
@@ -84,7 +85,8 @@ impl CompiledPack {
 mod tests {
     use std::path::Path;
 
-    use super::super::{loaded, policy, read};
+    use super::super::found::read;
+    use super::super::{loaded, policy};
     use super::*;
     use policyd_world::fake::FakeWorld;
 

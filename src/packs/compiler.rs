@@ -5,7 +5,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Found, InvalidPack, Layer, LoadError, loaded, problems};
+use super::found::{Found, Layer};
+use super::invalid_pack::{InvalidPack, LoadError, problems};
+use super::layers::loaded;
 use policyd_policy::load::Pack;
 use policyd_policy::{EnforcementMode, OnError};
 
@@ -81,7 +83,8 @@ pub(super) fn read(output: &[u8]) -> Result<Vec<u8>, LoadError> {
 mod tests {
     use std::path::Path;
 
-    use super::super::{load_by, policy, read as read_pack};
+    use super::super::found::read as read_pack;
+    use super::super::{load_by, policy};
     use super::*;
     use policyd_world::fake::FakeWorld;
 

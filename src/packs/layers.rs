@@ -3,14 +3,37 @@
 
 use std::collections::BTreeSet;
 
-use super::{Found, InvalidPack, list, loaded_alone};
+use super::found::{Found, Layer};
+use super::invalid_pack::{InvalidPack, list};
+use super::organization;
 use policyd_facts::event::EventKind;
 use policyd_policy::guards::{Guard, GuardAction};
 use policyd_policy::load::{self, Loaded, Pack};
 use policyd_policy::{Check, Mode, Policy, Severity, builtin};
 
+/// The policy of a found pack, from its files. If the pack of the user cannot be a layer of it, it counts alone.
+pub fn loaded(found: &Found) -> Result<Policy, InvalidPack> {
+    match found.beneath.as_ref() {
+        Some(beneath) => loaded_over(found, beneath),
+        None => loaded_alone(found),
+    }
+}
+
+fn loaded_alone(found: &Found) -> Result<Policy, InvalidPack> {
+    let Loaded { policy, diagnostics, on_error, mode, enabled, sets_off } =
+        load::load(&found.pack(), &builtin::pack());
+    let policy = policy.filter(|_| found.unreadable.is_empty());
+    let policy = policy.map(|policy| match found.layer {
+        Layer::Project => policy,
+        Layer::Organization => organization::own_rules(policy),
+    });
+    let unreadable = found.unreadable.clone();
+    let sets_off = sets_off.into_iter().map(str::to_owned).collect();
+    policy.ok_or(InvalidPack { unreadable, diagnostics, on_error, mode, enabled, sets_off })
+}
+
 /// Loads a pack over the pack of the user.
-pub(super) fn loaded(found: &Found, beneath: &Pack) -> Result<Policy, InvalidPack> {
+fn loaded_over(found: &Found, beneath: &Pack) -> Result<Policy, InvalidPack> {
     let project = loaded_alone(found)?;
     let alone = || loaded_alone(&Found::new(Some(beneath.clone()), Vec::new()));
     let user = match alone() {

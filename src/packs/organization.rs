@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 
 use super::folder::is_yaml;
-use super::{Found, Layer, read};
+use super::found::{Found, Layer, read};
 use policyd_policy::guards::Guard;
 use policyd_policy::{Policy, builtin};
 use policyd_store::administrator::{self, Weakness, policies, weakness, weakness_on_way};

@@ -10,16 +10,17 @@ use super::context::{self, ContextFile};
 use super::exemptions::Exemption;
 use super::guards::{Guard, Guards};
 use super::layers::{self, LayerEntry, Layers, wanted};
+use super::policy::{Policy, events, judged_at};
 use super::rationalizations::Rationalizations;
-use super::resilience::{DeadLetter, Escalation, Reaction};
+use super::resilience::{DeadLetter, EscalationPolicy, Reaction};
 use super::run::RunPolicy;
 use super::shared::Shared;
 use super::signals::Signals;
 use super::tables::Table;
 use super::vocabulary::{Vocabulary, listed_names};
 use super::{
-    Check, CheckDefinition, ManifestSettings, MessageChoice, Policy, Preference, Probe, Route,
-    SessionType, SourceLocation, breakers, manifest, memory, messages,
+    Check, CheckDefinition, ManifestSettings, MessageChoice, Preference, Probe, Route, SessionType,
+    SourceLocation, breakers, manifest, memory, messages,
 };
 use policyd_base::limits::PROBES_DEADLINE_MAX;
 use policyd_fact_table::source::EvaluationPhase;
@@ -228,17 +229,6 @@ fn names(layers: &Layers, base: Option<&Foundation>, vocabulary: &Arc<Vocabulary
     })
 }
 
-/// Returns the events of all rules, each once.
-fn events<'r>(rules: impl Iterator<Item = &'r Vec<EventKind>>) -> Vec<EventKind> {
-    let kinds: BTreeSet<EventKind> = rules.flatten().copied().collect();
-    kinds.into_iter().collect()
-}
-
-/// Returns the events at which an enabled check is evaluated.
-pub(super) fn judged_at(checks: &[Check]) -> Vec<EventKind> {
-    events(checks.iter().filter(|it| it.enabled).map(|it| &it.on))
-}
-
 /// Returns the policy of layers that were built without a base.
 pub(super) fn policy(name: String, built: Built) -> Policy {
     let resilience = built.resilience.into_owned();
@@ -309,7 +299,7 @@ pub(crate) struct Resilience {
     pub(crate) failures: Failures,
     pub(crate) rationalizations: Rationalizations,
     pub(crate) dead_letter: DeadLetter,
-    pub(crate) escalation: Escalation,
+    pub(crate) escalation: EscalationPolicy,
     pub(crate) reactions: Vec<Reaction>,
     pub(crate) signals: Signals,
     pub(crate) run: RunPolicy,

@@ -127,6 +127,11 @@ pub fn has(file: &str) -> bool {
     file.strip_prefix(NAME).is_some_and(|rest| rest.starts_with('/'))
 }
 
+/// Whether `extends` of a manifest names the built-in pack.
+pub(super) fn is_named_by(extends: &Node) -> bool {
+    extends.items().is_some_and(|items| items.iter().any(|it| it.text() == Some(NAME)))
+}
+
 /// The tree of a file that the built-in pack has with this text, byte for byte.
 #[must_use]
 pub fn tree(file: &str, source: &Arc<Source>) -> Option<Node> {

@@ -11,7 +11,7 @@ use super::field_value::words;
 use super::fields::{CHOICES, DESCRIPTION, EVIDENCE, FORMERLY, ID, OVERRIDE, TEXTS, enabled};
 use super::layers::{Entries, LayerEntry};
 use super::record::{EXPIRES, record, words};
-use super::{Choice, Expression, OnError, SessionType, SourceLocation};
+use super::{Choice, Expression, OnError, SourceLocation};
 use policyd_fact_table::source::{FactSource, FactSources};
 use policyd_fact_table::types::{Names, Type};
 use policyd_facts::event::{EVENT_NAMES, EventKind};
@@ -99,6 +99,15 @@ pub struct Check {
     pub expires_millis: Option<i64>,
     /// Location of the check.
     pub place: Arc<SourceLocation>,
+}
+
+/// A session type.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SessionType {
+    /// Id, unique in `session_types.yaml`.
+    pub id: String,
+    /// Condition under which a session has the type.
+    pub when: Expression,
 }
 
 /// Conditions and texts of a check: a named checker, or those of the entry.

@@ -18,7 +18,7 @@ use super::{Choice, Expression, Mode, SourceLocation};
 use policyd_expr::lazy::LazyRegex;
 use policyd_expr::paths::Fact;
 use policyd_fact_table::ast::{Expr, ExprKind};
-use policyd_fact_table::members;
+use policyd_fact_table::paths;
 use policyd_fact_table::source::{EvaluationPhase, FactSource, FactSources};
 use policyd_facts::call::CallEffects;
 use policyd_facts::call::ProgramDatabase;
@@ -105,7 +105,7 @@ fn needed_effects(condition: &Expr) -> Option<CallEffects> {
         let of_each: Option<Vec<_>> = items.iter().map(needed_effects).collect();
         Some(of_each?.into_iter().fold(CallEffects::default(), CallEffects::union))
     } else {
-        condition.fact().and_then(members::effects)
+        condition.fact().and_then(paths::effects)
     }
 }
 

@@ -7,10 +7,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::layers::{
-    Entries, LayerEntry, Layers, SectionKey, Tops, former_ids, is_amplihacks, list_name,
+    Entries, LayerEntry, Layers, SectionKey, Tops, former_ids, is_amplihacks, is_inherited,
+    list_name,
 };
 use super::parse::{Files, read_files};
-use super::remote;
 use super::shapes::{self, FileShape};
 use super::shared::Shared;
 use policyd_base::limits;
@@ -100,7 +100,7 @@ pub(super) fn add(
     diagnostics: &mut Vec<Diagnostic>,
 ) {
     let role = LayerRole { is_implicit: implicit, is_of_user: layers.adds_user_pack };
-    let own = nodes.iter().filter(|(_, node)| !remote::is_inherited(&node.span.source));
+    let own = nodes.iter().filter(|(_, node)| !is_inherited(&node.span.source));
     layers.own_files.extend(own.map(|(file, _)| *file));
     let (tops, lists) = (Arc::make_mut(&mut layers.tops), Arc::make_mut(&mut layers.lists));
     let mut own = BTreeMap::<SectionKey, Vec<Identified<'_>>>::new();

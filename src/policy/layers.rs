@@ -6,11 +6,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, LazyLock};
 
-use super::remote;
 use super::shared::Shared;
-use policyd_yaml::Span;
+use super::{builtin, remote_pack};
 use policyd_yaml::layered_map::LayeredMap;
 use policyd_yaml::node::Node;
+use policyd_yaml::{Source, Span};
 
 /// An entry of a list, as several packs write it, the topmost pack first.
 #[derive(Debug, Clone)]
@@ -35,7 +35,7 @@ impl LayerEntry {
 
     /// Puts another layer on top.
     pub(super) fn put_over(&mut self, node: &Node) {
-        self.is_own = !remote::is_inherited(&node.span.source);
+        self.is_own = !is_inherited(&node.span.source);
         self.formerly.extend(former_ids(node).map(|(id, _)| id.to_owned()));
         self.layers.insert(0, Arc::new(node.clone()));
     }
@@ -76,6 +76,11 @@ impl LayerEntry {
         let top = self.layers.first()?;
         Some(top.get("id").map_or(&top.span, |id| &id.span))
     }
+}
+
+/// Whether a source is a file of a pack that others extend: the built-in pack or a remote one.
+pub(super) fn is_inherited(source: &Source) -> bool {
+    builtin::wrote(source) || remote_pack::has(&source.name)
 }
 
 /// All entries, or those that a pack above the built-in one puts over it.

@@ -68,13 +68,13 @@ fn load_layers(pack: &Pack, beneath: Option<&Pack>, builtin: &Pack, memo: &Memo)
     let mut layers = if extends { layering::below(&builtin.files) } else { Layers::default() };
     if let Some(beneath) = beneath.filter(|_| extends) {
         let files = read_files(&beneath.files, &Memo::off(), &mut diagnostics);
-        let remote = remote::usable(beneath, &files, &mut diagnostics);
+        let remote = remote::usable(beneath, files.get("policyd.yaml"), &mut diagnostics);
         layers.adds_user_pack = true;
         put_remote(&mut layers, &remote, &mut diagnostics);
         put_over(&mut layers, beneath, &files, &mut diagnostics);
         layers.adds_user_pack = false;
     }
-    put_remote(&mut layers, &remote::usable(pack, &own, &mut diagnostics), &mut diagnostics);
+    put_remote(&mut layers, &remote::usable(pack, manifest, &mut diagnostics), &mut diagnostics);
     put_over(&mut layers, pack, &own, &mut diagnostics);
     let policy = build::policy(name, build::build(&layers, None, memo, &mut diagnostics));
     let sound = diagnostics.iter().all(|it| it.level != Level::Error);
@@ -86,7 +86,7 @@ fn load_layers(pack: &Pack, beneath: Option<&Pack>, builtin: &Pack, memo: &Memo)
 pub(super) fn extends(pack: &Pack, own: &Files) -> bool {
     let named = own.get("policyd.yaml").and_then(|it| it.get("extends"));
     let through_remote = || pack.remote.iter().any(remote::extends_builtin);
-    (named.is_none_or(names_builtin) || through_remote()) && pack.name != builtin::NAME
+    (named.is_none_or(builtin::is_named_by) || through_remote()) && pack.name != builtin::NAME
 }
 
 /// Puts the files of remote packs over those of the packs below, the first pack first.
@@ -113,8 +113,4 @@ pub(super) fn put_over(
 
 fn manifest_less(pack: &Pack) -> bool {
     pack.files.iter().all(|(file, _)| file != "policyd.yaml")
-}
-
-pub(super) fn names_builtin(extends: &Node) -> bool {
-    extends.items().is_some_and(|items| items.iter().any(|it| it.text() == Some("builtin")))
 }

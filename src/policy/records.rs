@@ -2,15 +2,18 @@
 //! The loader types rules by these, lint reasons about them, `policyd facts` lists them.
 
 pub mod context;
+pub(crate) mod fields;
 pub mod run;
 pub mod signals;
 
 use std::sync::{Arc, LazyLock};
 
+use fields::{flag, number, only, or_none, text};
 use policyd_fact_table::events::{self, FactEvents};
-use policyd_fact_table::record::{Field, Shape};
+use policyd_fact_table::record::{RecordField, Shape};
 use policyd_fact_table::types::{Names, PackName, Type, Unit};
 use policyd_facts::event::{EventKind, names as event_names};
+pub use signals::SEVERITIES;
 
 /// Strategies of the next attempt of a task: those of amplihack, and `dependency_resolved`, which its rules use
 /// although its own list lacks it.
@@ -21,9 +24,6 @@ pub const STRATEGIES: &[&str] = &[
     "requires_human_review",
     "permanent_abandon",
 ];
-
-/// Severities of escalations and signals, ascending.
-pub const SEVERITIES: &[&str] = &["low", "medium", "high", "critical"];
 
 /// Priorities of tasks, descending.
 pub const PRIORITIES: &[&str] = &["high", "medium", "low"];
@@ -58,40 +58,11 @@ pub fn names(file: &str, section: &str) -> Option<&'static Arc<Names>> {
     PLACES.iter().find(fits).map(|(_, _, names)| &***names)
 }
 
-fn only(name: &str, fields: Vec<Field>) -> Arc<Names> {
-    let shape = Shape { name: name.to_owned(), fields };
-    Arc::new(Names { record: Some(Arc::new(shape)), ..Names::default() })
-}
-
 /// The shape behind names of [`names`].
 #[must_use]
 pub fn shape(names: &'static Names) -> &'static Shape {
     static NOTHING: Shape = Shape { name: String::new(), fields: Vec::new() };
     names.record.as_deref().unwrap_or(&NOTHING)
-}
-
-pub(super) fn text(name: &str, doc: &str) -> Field {
-    Field::new(name, Type::Text, doc)
-}
-
-fn number(name: &str, doc: &str) -> Field {
-    Field::new(name, Type::Int, doc)
-}
-
-pub(super) fn flag(name: &str, doc: &str) -> Field {
-    Field::new(name, Type::Bool, doc)
-}
-
-pub(super) fn decimal(name: &str, doc: &str) -> Field {
-    Field::new(name, Type::Decimal, doc)
-}
-
-pub(super) fn texts(name: &str, doc: &str) -> Field {
-    Field::new(name, Type::Texts, doc)
-}
-
-pub(super) fn or_none(values: &'static [&'static str]) -> Vec<&'static str> {
-    values.iter().copied().chain([""]).collect()
 }
 
 /// A task that failed, as review rules and escalation triggers see it.
@@ -126,8 +97,8 @@ pub static TASK: LazyLock<Arc<Names>> = LazyLock::new(|| {
                 "permanent",
                 "Whether trying again cannot help: wrong credentials, no such model.",
             ),
-            Field::new("dependencies", Type::Texts, "Ids of the tasks it needs."),
-            Field::new(
+            RecordField::new("dependencies", Type::Texts, "Ids of the tasks it needs."),
+            RecordField::new(
                 "unknown_dependencies",
                 Type::Texts,
                 "Those of them that are in no queue and not known to be done.",
@@ -146,7 +117,7 @@ pub static TASK: LazyLock<Arc<Names>> = LazyLock::new(|| {
             flag("irreversible", "Whether it was marked as something that cannot be undone."),
             flag("external", "Whether it is marked as needing external help: keys, credentials."),
             flag("ambiguous", "Whether it was marked as having more than one reading."),
-            Field::new(
+            RecordField::new(
                 "confidence",
                 Type::Decimal,
                 "How sure the agent is, 0 to 1; 1 where unsaid.",
@@ -188,15 +159,15 @@ pub static DOCUMENT: LazyLock<Arc<Names>> = LazyLock::new(|| {
             flag("blocking", "Whether the task stands still."),
             text("created", "When, in UTC."),
             text("summary", "What fails."),
-            Field::new("attempts", Type::Texts, "One line for each attempt."),
+            RecordField::new("attempts", Type::Texts, "One line for each attempt."),
             text("analysis", "What was tried, and why it failed."),
-            Field::new("options", Type::Texts, "What may be decided, numbered."),
+            RecordField::new("options", Type::Texts, "What may be decided, numbered."),
         ],
     )
 });
 
 /// The fields of an event, each with the events that have it.
-static EVENT_FIELDS: LazyLock<Vec<(Field, &FactEvents)>> = LazyLock::new(|| {
+static EVENT_FIELDS: LazyLock<Vec<(RecordField, &FactEvents)>> = LazyLock::new(|| {
     vec![
         (text("kind", "Neutral name of the event.").of_values(REACTING_NAMES), &events::EVERYWHERE),
         (text("session", "Id of the session."), &events::EVERYWHERE),
@@ -274,7 +245,7 @@ pub static WAITING: LazyLock<Arc<Names>> = LazyLock::new(|| {
         "waiting",
         vec![
             number("count", "How many there are."),
-            Field::new("lines", Type::Texts, "One line each."),
+            RecordField::new("lines", Type::Texts, "One line each."),
         ],
     )
 });

@@ -7,6 +7,6 @@ mod reactions;
 pub(super) use dead_letter::DEAD_LETTER;
 pub use dead_letter::{Alarm, DeadLetter, Enter, Review, ReviewAction};
 pub(super) use escalation::ESCALATION;
-pub use escalation::{Channel, Escalation, Trigger};
+pub use escalation::{Channel, EscalationPolicy, Trigger};
 pub(super) use reactions::REACTION;
 pub use reactions::{Reaction, ReactionSignal, ReactionTask};

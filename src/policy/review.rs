@@ -326,7 +326,7 @@ impl ReviewedPolicy {
         let mut diagnostics = Vec::new();
         let own = read_files(&pack.files, &base.memo, &mut diagnostics);
         let extends_builtin = load::extends(pack, &own);
-        let remote = remote::usable(pack, &own, &mut diagnostics);
+        let remote = remote::usable(pack, own.get("policyd.yaml"), &mut diagnostics);
         let with_remote = (!remote.is_empty())
             .then(|| base.with_remote(&remote, extends_builtin, &mut diagnostics));
         let below = with_remote.as_ref().or(Some(base).filter(|_| extends_builtin));

@@ -391,13 +391,12 @@ pub fn record_of(fields: &[SignalField]) -> Shape {
             doc => doc,
         };
         own.push(match field.kind {
-            FieldType::Text | FieldType::Time => records::text(&field.name, doc),
-            FieldType::Severity => {
-                records::text(&field.name, doc).of_values(&records::or_none(SEVERITIES))
-            }
-            FieldType::Number => records::decimal(&field.name, doc),
-            FieldType::Flag => records::flag(&field.name, doc),
-            FieldType::List => records::texts(&field.name, doc),
+            FieldType::Text | FieldType::Time => records::fields::text(&field.name, doc),
+            FieldType::Severity => records::fields::text(&field.name, doc)
+                .of_values(&records::fields::or_none(SEVERITIES)),
+            FieldType::Number => records::fields::decimal(&field.name, doc),
+            FieldType::Flag => records::fields::flag(&field.name, doc),
+            FieldType::List => records::fields::texts(&field.name, doc),
         });
     }
     Shape { name: "signal".to_owned(), fields: own }

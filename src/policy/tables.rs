@@ -11,7 +11,7 @@ use super::field_value::words;
 use super::fields::{DESCRIPTION, ENABLED, ID, OVERRIDE, TEXTS};
 use super::layers::{LayerEntry, Layers, wanted};
 use super::record::{Conversion, TEMPLATE, record, words};
-use policyd_fact_table::record::{Field as ShapeField, Limits, Record as InputRecord, Shape};
+use policyd_fact_table::record::{FactRecord, Limits, RecordField, Shape};
 use policyd_fact_table::types::{Names, Type};
 use policyd_fact_table::words::{self as input_words, WordError};
 use policyd_yaml::layered_map::LayeredMap;
@@ -245,7 +245,7 @@ impl Builder<'_> {
                 None => vec![text(Some(default))],
             };
             let said: Vec<String> = values.iter().map(|it| format!("{name}={it}")).collect();
-            match input_words::record(shape, InputRecord::new(shape), &said) {
+            match input_words::record(shape, FactRecord::new(shape), &said) {
                 Ok(_) => defaults.extend(said),
                 Err(error) => {
                     let found =
@@ -274,8 +274,8 @@ fn given(entry: &LayerEntry) -> Shape {
         // Contradictory limits are reported. Without them, other mistakes in the table are found.
         let limits = Some(input.limits()).filter(|limits| !limits.are_contradictory());
         let name = key.text().unwrap_or_default();
-        let field = ShapeField::new(name, input.kind.of_facts(), &input.description);
-        ShapeField { values: input.values, limits: limits.unwrap_or_default(), ..field }
+        let field = RecordField::new(name, input.kind.of_facts(), &input.description);
+        RecordField { values: input.values, limits: limits.unwrap_or_default(), ..field }
     });
     Shape { name: "given".to_owned(), fields: fields.collect() }
 }

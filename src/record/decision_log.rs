@@ -19,7 +19,7 @@ use policyd_evaluation::guards::{GuardVerdict, GuardsOutcome};
 use policyd_evaluation::inputs::{DecisionSubject, Inputs, TranscriptPosition};
 use policyd_evaluation::verdict::{CheckStatus, CheckVerdict, ConditionExplanation};
 use policyd_evaluation::{StopOutcome, message};
-use policyd_fact_table::parts::{Found, Part};
+use policyd_fact_table::parts::{Part, PartValue};
 use policyd_fact_table::{FactError, Value};
 use policyd_facts::event::{Event, EventKind};
 use policyd_policy::guards::GuardAction;
@@ -333,34 +333,34 @@ fn shown(text: &str) -> String {
 /// Returns the result of a part as JSON: a value, an object with an error, or null if it was not evaluated.
 /// Secrets are masked, and long texts are cut.
 #[must_use]
-pub fn found_json(found: &Found) -> Json {
+pub fn found_json(found: &PartValue) -> Json {
     match found {
-        Found::Value(Value::Bool(value)) => (*value).into(),
-        Found::Value(Value::Int(value)) => (*value).into(),
-        Found::Value(Value::Text(text)) => shown(text).into(),
-        Found::Value(Value::Texts(texts)) => {
+        PartValue::Value(Value::Bool(value)) => (*value).into(),
+        PartValue::Value(Value::Int(value)) => (*value).into(),
+        PartValue::Value(Value::Text(text)) => shown(text).into(),
+        PartValue::Value(Value::Texts(texts)) => {
             let more = texts.len().saturating_sub(limits::EVIDENCE_MAX);
             let cut = (more > 0).then(|| format!("… {more} more"));
             texts.iter().take(limits::EVIDENCE_MAX).map(|it| shown(it)).chain(cut).collect()
         }
-        Found::Failed(error) => json!({"error": shown(&error.message)}),
-        Found::NotReached => Json::Null,
+        PartValue::Failed(error) => json!({"error": shown(&error.message)}),
+        PartValue::NotReached => Json::Null,
     }
 }
 
-fn found(value: &Json) -> Found {
+fn found(value: &Json) -> PartValue {
     match value {
-        Json::Null => Found::NotReached,
-        Json::Bool(value) => Found::Value(Value::Bool(*value)),
-        Json::Number(value) => Found::Value(Value::Int(value.as_i64().unwrap_or_default())),
-        Json::String(text) => Found::Value(Value::Text(text.clone())),
+        Json::Null => PartValue::NotReached,
+        Json::Bool(value) => PartValue::Value(Value::Bool(*value)),
+        Json::Number(value) => PartValue::Value(Value::Int(value.as_i64().unwrap_or_default())),
+        Json::String(text) => PartValue::Value(Value::Text(text.clone())),
         Json::Array(items) => {
             let texts = items.iter().filter_map(Json::as_str).map(str::to_owned);
-            Found::Value(Value::Texts(texts.collect()))
+            PartValue::Value(Value::Texts(texts.collect()))
         }
         Json::Object(fields) => {
             let message = fields.get("error").and_then(Json::as_str).unwrap_or_default().to_owned();
-            Found::Failed(FactError::from(message).into())
+            PartValue::Failed(FactError::from(message).into())
         }
     }
 }

@@ -14,7 +14,7 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 use super::table::cut;
 use policyd_base::limits::{DRAWN_COLUMNS_MAX, DRAWN_VALUE_COLUMNS_MAX};
 use policyd_fact_table::Value;
-use policyd_fact_table::parts::{Found, Part};
+use policyd_fact_table::parts::{Part, PartValue};
 
 /// Blank columns between two values on one line.
 const GAP: usize = 2;
@@ -33,20 +33,20 @@ pub fn draw(expression: &str, parts: &[Part]) -> String {
 
 /// The value of a part in a drawing: one line, at most `DRAWN_VALUE_COLUMNS_MAX` wide.
 #[must_use]
-pub fn value(found: &Found) -> String {
+pub fn value(found: &PartValue) -> String {
     let text = match found {
-        Found::Value(Value::Text(text)) => format!("{text:?}"),
-        Found::Value(Value::Texts(texts)) => format!("{texts:?}"),
-        Found::Value(value @ (Value::Bool(_) | Value::Int(_))) => value.to_string(),
-        Found::Failed(error) => format!("error: {}", shown(&error.message)),
-        Found::NotReached => "not reached".to_owned(),
+        PartValue::Value(Value::Text(text)) => format!("{text:?}"),
+        PartValue::Value(Value::Texts(texts)) => format!("{texts:?}"),
+        PartValue::Value(value @ (Value::Bool(_) | Value::Int(_))) => value.to_string(),
+        PartValue::Failed(error) => format!("error: {}", shown(&error.message)),
+        PartValue::NotReached => "not reached".to_owned(),
     };
     cut(&text, DRAWN_VALUE_COLUMNS_MAX)
 }
 
 /// The value of a part; an error of an inner part is shown there.
 fn value_among(part: &Part, parts: &[Part]) -> String {
-    let failed = |it: &&Part| matches!(it.found, Found::Failed(_));
+    let failed = |it: &&Part| matches!(it.found, PartValue::Failed(_));
     let told = failed(&part) && parts.iter().filter(failed).any(|it| is_within(it, part));
     if told { "error".to_owned() } else { value(&part.found) }
 }
@@ -57,7 +57,7 @@ fn is_within(inner: &Part, outer: &Part) -> bool {
 
 /// The parts that are worth a value: of what was not reached, only the outermost.
 fn worth_showing(parts: &[Part]) -> Vec<&Part> {
-    let unreached = |it: &&Part| it.found == Found::NotReached;
+    let unreached = |it: &&Part| it.found == PartValue::NotReached;
     let hidden = |it: &Part| parts.iter().filter(unreached).any(|outer| is_within(it, outer));
     parts.iter().filter(|it| !hidden(it)).collect()
 }

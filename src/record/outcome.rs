@@ -15,7 +15,7 @@ use policyd_evaluation::guards::{GuardVerdict, GuardsOutcome};
 use policyd_evaluation::message::indented;
 use policyd_evaluation::verdict::{CheckStatus, CheckVerdict, ConditionExplanation, Consequence};
 use policyd_evaluation::{StopOutcome, message};
-use policyd_fact_table::parts::Found;
+use policyd_fact_table::parts::PartValue;
 use policyd_policy::{Mode, Severity};
 
 /// Version of the JSON report.
@@ -203,7 +203,7 @@ fn parts_json(it: &ConditionExplanation) -> impl Iterator<Item = Value> {
         json!({
             "expression": it.expression.get(part.start..part.end),
             "value": value,
-            "reached": part.found != Found::NotReached,
+            "reached": part.found != PartValue::NotReached,
             "key": it.key,
             "place": it.place,
             "start": part.start,

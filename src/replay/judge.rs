@@ -12,7 +12,7 @@ use policyd_evaluation::combine::Decision;
 use policyd_evaluation::guards::{self, CallContent, GuardsOutcome};
 use policyd_evaluation::situation::{EventContext, Matchers, exclude_scratch, is_scratch};
 use policyd_evaluation::{self as evaluation, Detail, EvaluationContext, StopOutcome};
-use policyd_fact_table::Evaluator;
+use policyd_fact_table::FactEvaluator;
 use policyd_fact_table::call_facts::CallFacts;
 use policyd_fact_table::context::{ConversationProse, FactView, Readings};
 use policyd_fact_table::source::{FactSource, FactSources};
@@ -55,11 +55,11 @@ pub struct ReplayedPrompt {
     pub not_allowed: Vec<Invocation>,
 }
 
-/// Evaluator of one pack. Its caches serve all stops.
+/// FactEvaluator of one pack. Its caches serve all stops.
 pub struct Judge<'p> {
     policy: &'p Policy,
     words: Matchers,
-    evaluator: Option<Evaluator>,
+    evaluator: Option<FactEvaluator>,
     /// Prose of the conversation, as split for the last stop.
     spoken: ConversationProse,
     /// Guards by kind of event and tool.
@@ -248,7 +248,7 @@ impl<'p> Judge<'p> {
         happened: &RecordedEvent<'_>,
         gauged: bool,
         facts: &mut Facts,
-        ask: impl FnOnce(&Policy, FactView, &mut Evaluator) -> T,
+        ask: impl FnOnce(&Policy, FactView, &mut FactEvaluator) -> T,
     ) -> T {
         let situation = EventContext {
             facts: std::mem::take(facts),
@@ -272,7 +272,7 @@ impl<'p> Judge<'p> {
                 evaluator.turn_to(Rc::new(view.clone()));
                 evaluator
             }
-            empty @ None => empty.insert(Evaluator::new(Rc::new(view.clone()))),
+            empty @ None => empty.insert(FactEvaluator::new(Rc::new(view.clone()))),
         };
         let found = ask(self.policy, view, evaluator);
         evaluator.leave();

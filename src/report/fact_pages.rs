@@ -3,7 +3,7 @@
 use std::sync::{Arc, LazyLock};
 
 use policyd_fact_table::members::{self, Member};
-use policyd_fact_table::record::{Field, Shape};
+use policyd_fact_table::record::{RecordField, Shape};
 use policyd_fact_table::source::{EvaluationPhase, source};
 use policyd_fact_table::types::{Evidence, Names, Type};
 use policyd_policy::records;
@@ -26,7 +26,7 @@ pub enum FactPage {
     /// The fields of a record.
     Record(&'static Shape),
     /// One field of a record.
-    Field(&'static Shape, &'static Field),
+    Field(&'static Shape, &'static RecordField),
     /// Facts and fields that contain a word.
     Matches(String),
 }
@@ -155,7 +155,7 @@ fn matches(row: &Member, word: &str) -> bool {
     contains(row.name, word) || contains(row.doc, word) || row.values.contains(&word)
 }
 
-fn field_matches(field: &Field, word: &str) -> bool {
+fn field_matches(field: &RecordField, word: &str) -> bool {
     contains(&field.name, word) || contains(&field.doc, word)
 }
 

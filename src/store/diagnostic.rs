@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::file::{Failure, SaveStep, Saved};
+use super::file::{SaveFailure, SaveStep, Saved};
 use super::validate::Corruption;
 use policyd_state::stored::is_default;
 use policyd_state::{BlockLimiterState, SessionState};
@@ -226,7 +226,7 @@ impl DiagnosticContext<'_> {
         &self,
         before: u32,
         state: &SessionState,
-        failures: &[Failure],
+        failures: &[SaveFailure],
         saved: &Saved,
     ) -> Vec<Value> {
         let mut entries = Vec::new();
@@ -269,7 +269,7 @@ impl DiagnosticContext<'_> {
         retry: usize,
         before: u32,
         state: &SessionState,
-        failure: &Failure,
+        failure: &SaveFailure,
     ) -> Value {
         let operation = match failure.step {
             SaveStep::Save => Operation::StateSave {

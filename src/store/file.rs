@@ -57,14 +57,14 @@ pub enum SaveStep {
 
 /// One failed attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Failure {
+pub struct SaveFailure {
     /// Where it failed.
     pub step: SaveStep,
     /// The operation, and the error of the operating system.
     pub why: String,
 }
 
-impl Failure {
+impl SaveFailure {
     fn new(step: SaveStep, what: &str, error: &WorldError) -> Self {
         Self { step, why: format!("{what}: {error}") }
     }
@@ -89,7 +89,7 @@ pub fn save_noting(
     path: &Path,
     bytes: &[u8],
     durability: &Durability,
-    failures: &mut Vec<Failure>,
+    failures: &mut Vec<SaveFailure>,
 ) -> Saved {
     let saving = Saving {
         world,
@@ -160,7 +160,7 @@ impl Saving<'_> {
         }
     }
 
-    fn attempt(&self, again: bool, reached: &mut SaveStage) -> Result<(), Failure> {
+    fn attempt(&self, again: bool, reached: &mut SaveStage) -> Result<(), SaveFailure> {
         *reached = SaveStage::Nothing;
         let reusable =
             !again && self.world.stat(&self.sibling).is_ok_and(|it| it.kind == FileKind::File);
@@ -180,8 +180,8 @@ impl Saving<'_> {
     }
 
     /// Writes the value into the file at `path`, syncs it and reads it back.
-    fn fill(&self, path: &Path) -> Result<(), Failure> {
-        let failed = |what| move |error: WorldError| Failure::new(SaveStep::Save, what, &error);
+    fn fill(&self, path: &Path) -> Result<(), SaveFailure> {
+        let failed = |what| move |error: WorldError| SaveFailure::new(SaveStep::Save, what, &error);
         self.world.write(path, self.bytes).map_err(failed("write"))?;
         if self.durability.fsync {
             match self.world.sync_file(path) {
@@ -195,13 +195,13 @@ impl Saving<'_> {
         match self.world.read(path, self.bytes.len()) {
             Ok(read) if read == self.bytes => Ok(()),
             Ok(_) | Err(WorldError::TooLarge(_)) => {
-                Err(Failure { step: SaveStep::Verify, why: "data_mismatch".to_owned() })
+                Err(SaveFailure { step: SaveStep::Verify, why: "data_mismatch".to_owned() })
             }
-            Err(error) => Err(Failure::new(SaveStep::Verify, "read back", &error)),
+            Err(error) => Err(SaveFailure::new(SaveStep::Verify, "read back", &error)),
         }
     }
 
-    fn place(&self, replaces: bool) -> Result<(), Failure> {
+    fn place(&self, replaces: bool) -> Result<(), SaveFailure> {
         let exchanged = match replaces {
             true => self.world.exchange(&self.sibling, self.path),
             false => Err(WorldError::Unsupported),
@@ -213,23 +213,23 @@ impl Saving<'_> {
             }
             answer => answer,
         };
-        answer.map_err(|error| Failure::new(SaveStep::Save, "replace", &error))
+        answer.map_err(|error| SaveFailure::new(SaveStep::Save, "replace", &error))
     }
 
-    fn sync_folder(&self) -> Result<(), Failure> {
+    fn sync_folder(&self) -> Result<(), SaveFailure> {
         if !self.durability.fsync {
             return Ok(());
         }
         match self.world.sync_folder(self.folder) {
             // The file system cannot: there is nothing more that could be done.
             Ok(()) | Err(WorldError::Unsupported) => Ok(()),
-            Err(error) => Err(Failure::new(SaveStep::Save, "sync folder", &error)),
+            Err(error) => Err(SaveFailure::new(SaveStep::Save, "sync folder", &error)),
         }
     }
 
     /// Runs after the last attempt. `Ok`: the new value is in place. A failure of the last resort itself
     /// is reported where it happens.
-    fn last_resort(&self, reached: SaveStage) -> Result<(), Option<Failure>> {
+    fn last_resort(&self, reached: SaveStage) -> Result<(), Option<SaveFailure>> {
         match reached {
             // Without a whole sibling the old value is not touched.
             SaveStage::Nothing => Err(None),
@@ -261,7 +261,7 @@ pub fn replace(
     bytes: &[u8],
     durability: &Durability,
     aside: Option<&Path>,
-) -> Result<(), Failure> {
+) -> Result<(), SaveFailure> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let saving = Saving {
         world,
@@ -274,7 +274,7 @@ pub fn replace(
     };
     world.remove(&saving.sibling).ok();
     saving.fill(&saving.sibling)?;
-    let failed = |error: WorldError| Failure::new(SaveStep::Save, "quarantine", &error);
+    let failed = |error: WorldError| SaveFailure::new(SaveStep::Save, "quarantine", &error);
     match aside {
         None => saving.place(false)?,
         // At no moment is there no file, which would read as no value; else for a moment only.
@@ -306,7 +306,8 @@ pub fn rewrite(world: &dyn World, path: &Path, bytes: &[u8]) -> Saved {
     };
     // One that an earlier attempt left behind.
     world.remove(&saving.sibling).ok();
-    let failed = |error: WorldError| Failure::new(SaveStep::Save, "keep its permissions", &error);
+    let failed =
+        |error: WorldError| SaveFailure::new(SaveStep::Save, "keep its permissions", &error);
     let staged = saving.fill(&saving.sibling).and_then(|()| match world.stat(path) {
         Ok(_) => world.copy_rights(path, &saving.sibling).map_err(failed),
         Err(_) => Ok(()),

@@ -5,9 +5,11 @@
 //! claimed in `state/signals.json`. The order of an ending is in `ledger`.
 
 mod answers;
+mod appended_drift;
 mod creating;
 mod drifts;
 mod file_names;
+mod follow_up;
 pub(super) mod found;
 pub(super) mod ledger;
 mod process;
@@ -18,7 +20,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::document::{DocumentError, Documents};
 use super::file::Durability;
@@ -37,10 +39,10 @@ use policyd_yaml::deferred::Lazy;
 use policyd_yaml::time::Timestamp;
 
 pub use answers::{RequestAnswer, is_blocking};
+pub use appended_drift::AppendedDrift;
 pub use creating::Draft;
-pub use drifts::AppendedDrift;
+pub use follow_up::{FollowUpHandler, Processed, SignalFollowUp};
 pub use found::StoredSignal;
-pub use process::{FollowUpHandler, Processed, SignalFollowUp};
 
 /// Paths below the state directory.
 const FOLDER: &str = "signals";
@@ -117,13 +119,6 @@ struct EndDetails<'a> {
     reason: &'a str,
     /// Id of the approval.
     answer: &'a str,
-}
-
-/// Returns what the fields of a signal say; empty if they have other names.
-fn message_of(fields: &Map<String, Value>) -> &str {
-    let names = ["text", "reason", "message", "input", "decision"];
-    let text = |it: &&str| fields.get(*it).and_then(Value::as_str).unwrap_or_default();
-    names.iter().map(text).find(|it| !it.is_empty()).unwrap_or_default()
 }
 
 /// Which signal is meant: its name (the oldest that waits), its id or the beginning of one.

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 
 use super::Stores;
 use policyd_evaluation::signals::{Due, run};
-use policyd_fact_table::record::Record;
+use policyd_fact_table::record::FactRecord;
 use policyd_facts::Facts;
 use policyd_record::mask::mask;
 use policyd_store::signals::{Draft, StoredSignal};
@@ -16,7 +16,7 @@ pub const CLEAR: &str = "CONTEXT_CLEAR_REQUESTED";
 
 impl Stores<'_> {
     /// A run as its conversation tells of it. Everything is counted since the context was last emptied.
-    pub fn run_of(&self, facts: &Facts) -> Record {
+    pub fn run_of(&self, facts: &Facts) -> FactRecord {
         let prompts = &facts.prompts;
         let drifts = self.signals.drifts(self.now).len();
         run()

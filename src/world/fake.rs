@@ -81,7 +81,7 @@ struct InjectedError {
 
 /// Scripted result and duration of a command.
 #[derive(Debug)]
-struct Script {
+struct ScriptedCommand {
     argv_start: Vec<String>,
     answers: VecDeque<(Result<CommandOutput, WorldError>, Duration)>,
 }
@@ -104,7 +104,7 @@ struct SimulatedMachine {
     questions: Vec<String>,
     /// Number of random bytes so far.
     random: u64,
-    scripts: Vec<Script>,
+    scripts: Vec<ScriptedCommand>,
     /// Responses to GET requests by their URL.
     responses: BTreeMap<String, HttpResponse>,
     ran: Vec<ExternalCommand>,
@@ -283,7 +283,8 @@ impl FakeWorld {
         let scripts = &mut open(&self.machine).scripts;
         match scripts.iter_mut().find(|it| it.argv_start == argv_start) {
             Some(script) => script.answers.push_back((answer, takes)),
-            None => scripts.push(Script { argv_start, answers: VecDeque::from([(answer, takes)]) }),
+            None => scripts
+                .push(ScriptedCommand { argv_start, answers: VecDeque::from([(answer, takes)]) }),
         }
     }
 

@@ -23,7 +23,7 @@ use policyd::expr::program_facts::MatchedProgram;
 use policyd::expr::signal_facts::SignalSnapshot;
 use policyd::expr::text_facts::{DiskFacts, KnownText};
 use policyd::expr::types::{Names, Type};
-use policyd::expr::{Evaluator, ScriptErrorKind, Value};
+use policyd::expr::{FactEvaluator, ScriptErrorKind, Value};
 use policyd::facts::Facts;
 use policyd::facts::call::{Call, CallEnvironment, Invocation};
 use policyd::facts::compiled::CompiledMatchers;
@@ -56,8 +56,8 @@ fn names() -> Names {
     }
 }
 
-fn evaluator() -> Evaluator {
-    Evaluator::new(Rc::new(view(context())))
+fn evaluator() -> FactEvaluator {
+    FactEvaluator::new(Rc::new(view(context())))
 }
 
 /// A context with something of everything.
@@ -159,7 +159,7 @@ fn context() -> Context {
 
 thread_local! {
     /// One evaluator for all generated expressions: building one takes longer than an evaluation.
-    static EVALUATOR: RefCell<Evaluator> = RefCell::new(evaluator());
+    static EVALUATOR: RefCell<FactEvaluator> = RefCell::new(evaluator());
 }
 
 proptest! {
@@ -228,12 +228,12 @@ fn what_a_later_step_finds_is_seen_by_what_was_evaluated_before() {
     let mut changed = 0;
     for row in members::tables() {
         let mut view = view(context());
-        let mut evaluator = Evaluator::new(Rc::new(view.clone()));
+        let mut evaluator = FactEvaluator::new(Rc::new(view.clone()));
         let before = evaluator.eval(row.example);
         later(&mut view);
         evaluator.change(later);
         let after = evaluator.eval(row.example);
-        assert_eq!(after, Evaluator::new(Rc::new(view)).eval(row.example), "{}", row.example);
+        assert_eq!(after, FactEvaluator::new(Rc::new(view)).eval(row.example), "{}", row.example);
         changed += usize::from(before != after);
     }
     assert!(changed > 10, "{changed} rows read what changes");
@@ -242,7 +242,7 @@ fn what_a_later_step_finds_is_seen_by_what_was_evaluated_before() {
 #[test]
 fn of_several_arguments_that_fail_the_first_one_is_told() {
     let nothing = FactView::new(Rc::new(context()));
-    let mut evaluator = Evaluator::new(Rc::new(nothing));
+    let mut evaluator = FactEvaluator::new(Rc::new(nothing));
     let (no_program, no_call) = ("no program was recognized", "this event has no tool call");
     for (expression, why) in [
         ("files.matching(program.name).paths.contains(action.tool)", no_program),
@@ -315,7 +315,7 @@ fn plain_expressions_have_the_value_that_the_engine_gives() {
     assert!(texts.len() > 150, "{}", texts.len());
     let words = Matchers::new(CompiledMatchers::new(policy.lens), policy.texts);
     for context in [context(), worked(&words)] {
-        let mut evaluator = Evaluator::new(Rc::new(view(context)));
+        let mut evaluator = FactEvaluator::new(Rc::new(view(context)));
         for text in &texts {
             let by_engine = evaluator.eval(&format!("if true {{ {text} }} else {{ {text} }}"));
             match (evaluator.eval(text), by_engine) {

@@ -7,7 +7,7 @@ use policyd::evaluation::situation::{EventContext, Matchers};
 use policyd::expr::ast::Expr;
 use policyd::expr::context::{FactView, ProbeResult, Readings, StoreSnapshots};
 use policyd::expr::relations::{self, Invariant};
-use policyd::expr::{Evaluator, Value};
+use policyd::expr::{FactEvaluator, Value};
 use policyd::facts::Facts;
 use policyd::facts::compiled::CompiledMatchers;
 use policyd::facts::event::EventKind;
@@ -47,11 +47,11 @@ thread_local! {
     });
 }
 
-fn evaluator(event: (&str, &str), reading: ProbeResult) -> Evaluator {
+fn evaluator(event: (&str, &str), reading: ProbeResult) -> FactEvaluator {
     evaluator_of(Facts::default(), event, reading)
 }
 
-fn evaluator_of(facts: Facts, (kind, payload): (&str, &str), reading: ProbeResult) -> Evaluator {
+fn evaluator_of(facts: Facts, (kind, payload): (&str, &str), reading: ProbeResult) -> FactEvaluator {
     let event = wire::parse(payload.as_bytes(), EventKind::find(kind).unwrap()).unwrap();
     let situation = EventContext {
         gauged: true,
@@ -79,7 +79,7 @@ fn evaluator_of(facts: Facts, (kind, payload): (&str, &str), reading: ProbeResul
         preferences: [("no_auto_merge".to_owned(), true)].into(),
         probes: [("pr".to_owned(), reading)].into(),
     };
-    Evaluator::new(Rc::new(FactView {
+    FactEvaluator::new(Rc::new(FactView {
         stores: Rc::new(stores),
         readings: Rc::new(readings),
         usage: Some(Default::default()),

@@ -10,6 +10,7 @@
 
 mod benches;
 mod case_keys;
+mod circles;
 mod crates;
 mod language;
 mod names;

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use std::time::Duration;
 
 use policyd::evaluation::signals as judged;
-use policyd::expr::record::Record;
+use policyd::expr::record::FactRecord;
 use policyd::limits::SIGNALS_MAX;
 use policyd::policy::signals::Signals;
 use policyd::policy::{Policy, builtin, load, records};
@@ -63,7 +63,7 @@ fn drift_action(input: &Value) -> Value {
 
 /// Which signals are created for a run.
 fn signal_trigger(input: &Value) -> Value {
-    let mut run: Record = judged::run();
+    let mut run: FactRecord = judged::run();
     for (name, value) in input.as_object().unwrap() {
         assert!(
             records::shape(&records::signals::RUN).field(name).is_some(),

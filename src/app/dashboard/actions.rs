@@ -7,9 +7,12 @@ use std::collections::BTreeMap;
 use maud::html;
 use serde_json::json;
 
-use super::Reply;
+use super::answer_kind::AnswerKind;
 use super::case_draft;
-use super::pages::{PageError, Pages, layout};
+use super::page_context::PageContext;
+use super::page_error::PageError;
+use super::pages::layout;
+use super::request::Reply;
 use crate::error::AppError;
 use crate::overview::OpenProject;
 use crate::run_answers::{self, RunAnswer};
@@ -43,62 +46,17 @@ fn not_saved(error: &WorldError) -> PageError {
     PageError::Refused(format!("Nothing was changed: {error}"))
 }
 
-/// What a human answers with a form.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum AnswerKind {
-    Escalation,
-    /// A signal of this host.
-    Signal,
-    /// A signal of another host of the shared store.
-    RemoteSignal,
-    /// A blocked tool call of any host.
-    Call,
-}
-
-impl AnswerKind {
-    /// Returns the name in a form.
-    pub(super) const fn as_str(self) -> &'static str {
-        match self {
-            Self::Escalation => "escalation",
-            Self::Signal => "signal",
-            Self::RemoteSignal => "remote_signal",
-            Self::Call => "call",
-        }
-    }
-
-    /// Whether the answer has a text. The answer to a call is only yes or no.
-    pub(super) const fn has_text(self) -> bool {
-        !matches!(self, Self::Call)
-    }
-
-    /// Returns the form that answers an item of the inbox. Items without a question have other forms.
-    pub(super) const fn of(kind: WaitingKind) -> Self {
-        match kind {
-            WaitingKind::Signal => Self::Signal,
-            WaitingKind::RemoteSignal => Self::RemoteSignal,
-            WaitingKind::Call => Self::Call,
-            WaitingKind::Question
-            | WaitingKind::DeadLetter
-            | WaitingKind::Breaker
-            | WaitingKind::UnverifiedRun
-            | WaitingKind::Run => Self::Escalation,
-        }
-    }
-
-    fn find(name: &str) -> Option<Self> {
-        [Self::Escalation, Self::Signal, Self::RemoteSignal, Self::Call]
-            .into_iter()
-            .find(|it| it.as_str() == name)
-    }
-}
-
 /// Does what a form asks for, and returns the page that the browser loads then.
 ///
 /// # Errors
 /// Why nothing was changed.
-pub(super) fn act(pages: &Pages<'_>, path: &str, form: &FormFields) -> Result<Reply, PageError> {
+pub(super) fn act(
+    context: &PageContext<'_>,
+    path: &str,
+    form: &FormFields,
+) -> Result<Reply, PageError> {
     let field = |name: &str| form.get(name).map(String::as_str).unwrap_or_default();
-    let actor = pages.actor.ok_or_else(|| refused("This dashboard is read-only."))?;
+    let actor = context.actor.ok_or_else(|| refused("This dashboard is read-only."))?;
     let project = field("project");
     let back = match path {
         "/answer" if field("page") == "/" => "/?recorded=1",
@@ -106,11 +64,11 @@ pub(super) fn act(pages: &Pages<'_>, path: &str, form: &FormFields) -> Result<Re
         "/breaker" => "/breakers",
         "/wrong" => {
             let (id, rule, note) = (field("id"), field("rule"), field("note"));
-            return case_draft::write(pages, project, id, rule, note).map(Reply::Page);
+            return case_draft::write(context, project, id, rule, note).map(Reply::Page);
         }
         _ => return Err(PageError::NoPage),
     };
-    Ok(match change(pages, path, actor, form)? {
+    Ok(match change(context, path, actor, form)? {
         None => Reply::SeeOther(back.to_owned()),
         Some(why) => Reply::Page(queued_page(&why, back)),
     })
@@ -122,13 +80,13 @@ pub(super) fn act(pages: &Pages<'_>, path: &str, form: &FormFields) -> Result<Re
 /// # Errors
 /// Why nothing was changed.
 pub(super) fn change(
-    pages: &Pages<'_>,
+    context: &PageContext<'_>,
     path: &str,
     actor: &Actor,
     form: &FormFields,
 ) -> Result<Option<String>, PageError> {
-    let open = pages.open(form.get("project").map(String::as_str).unwrap_or_default())?;
-    open.fenced(pages.world, |world| {
+    let open = context.open(form.get("project").map(String::as_str).unwrap_or_default())?;
+    open.fenced(context.world, |world| {
         let left = Cell::new(COMMAND.wait);
         let limits = COMMAND.within(&left);
         let action = FormAction { world, open: &open, actor, form, limits };

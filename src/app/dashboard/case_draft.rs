@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 use maud::html;
 use serde_json::{Map, Value, json};
 
-use super::pages::{PageError, Pages, find_decision, layout};
+use super::page_context::PageContext;
+use super::page_error::PageError;
+use super::pages::{find_decision, layout};
 use crate::sessions::recordings;
 use policyd_base::limits::{CASE_DRAFT_BYTES_MAX, CASE_DRAFT_CHARS_MAX};
 use policyd_cases::draft::{self, CaseDraft};
@@ -37,22 +39,22 @@ enum TranscriptProblem {
 /// # Errors
 /// The decision does not exist any more, the rule did not fire in it, or the draft cannot be written.
 pub(super) fn write(
-    pages: &Pages<'_>,
+    context: &PageContext<'_>,
     project: &str,
     id: &str,
     rule: &str,
     note: &str,
 ) -> Result<String, PageError> {
-    let entry = find_decision(pages, project, id)?.entry;
+    let entry = find_decision(context, project, id)?.entry;
     let name = file_name(rule, id);
     let draft = draft_of(&entry, rule, note, &format!("{name}.jsonl"));
     let draft = draft.ok_or_else(|| {
         PageError::Refused(format!("The rule {rule} did not fire in this decision."))
     })?;
-    let open = pages.open(project)?;
-    let state_dir = open.state_dir(pages.world);
+    let open = context.open(project)?;
+    let state_dir = open.state_dir(context.world);
     let (path, missing) =
-        open.fenced(pages.world, |world| save_draft(world, &state_dir, &name, &draft, &entry))?;
+        open.fenced(context.world, |world| save_draft(world, &state_dir, &name, &draft, &entry))?;
     let body = html! {
         p { "The draft is in " code { (path.display()) } "." }
         @if let Some(why) = missing { p { "The transcript was not copied: " (why) } }

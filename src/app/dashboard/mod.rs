@@ -4,13 +4,16 @@
 
 mod access;
 mod actions;
+mod answer_kind;
 mod case_draft;
 mod live;
+mod page_context;
+mod page_error;
 mod pages;
 mod replies;
+mod request;
 mod server;
 
-use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,13 +25,12 @@ use std::time::Duration;
 use tokio::sync::watch;
 
 use crate::error::AppError;
-use crate::webhook::SignedMessage;
 use crate::workspace::human::Actor;
 use access::DashboardAccess;
 pub use actions::{AnsweredItem, ItemAnswer, answer};
 use live::Live;
 pub use live::Snapshot;
-use pages::Pages;
+use page_context::PageContext;
 use policyd_base::limits::{DASHBOARD_REQUESTS_MAX, DASHBOARD_THREADS};
 use policyd_index::DecisionIndex;
 use policyd_world::{World, WorldError};
@@ -62,38 +64,6 @@ pub trait DashboardTerminal {
     fn show_problem(&mut self, text: &str);
     /// Waits at most `within`. Returns whether the human pressed Enter.
     fn enter_pressed(&mut self, within: Duration) -> bool;
-}
-
-/// A request for a page, or a form.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-struct PageRequest {
-    path: String,
-    query: BTreeMap<String, String>,
-    /// Fields of a form that asks for a change.
-    form: Option<BTreeMap<String, String>>,
-    /// Value that each form of the page must contain.
-    form_token: String,
-    /// A webhook reply, which is not verified yet.
-    message: Option<SignedMessage>,
-}
-
-/// The answer to a request.
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Reply {
-    /// A page in HTML.
-    Page(String),
-    /// Metrics in the text format of Prometheus.
-    Metrics(String),
-    /// A change was made; the browser loads this page.
-    SeeOther(String),
-    /// A webhook reply was recorded.
-    Noted(String),
-    NotFound(String),
-    /// The signature of a webhook reply is not valid.
-    Unsigned(String),
-    /// The change was not made.
-    Refused(String),
-    Failed(String),
 }
 
 /// Serves the dashboard until the process is interrupted.
@@ -182,12 +152,12 @@ fn answer_requests(
     waiting: &Mutex<Receiver<PendingRequest>>,
 ) {
     let reply_key = options.reply_key.as_deref();
-    let pages = Pages { world, live, index, actor: options.actor.as_ref(), reply_key };
+    let context = PageContext { world, live, index, actor: options.actor.as_ref(), reply_key };
     loop {
         let next = waiting.lock().unwrap_or_else(PoisonError::into_inner).recv();
         let Ok(PendingRequest { request, answer }) = next else { return };
         // A panic costs one page. The server reports that there was no answer.
-        if let Ok(reply) = catch_unwind(AssertUnwindSafe(|| pages.reply(&request))) {
+        if let Ok(reply) = catch_unwind(AssertUnwindSafe(|| pages::reply(&context, &request))) {
             // The browser might not wait any more.
             drop(answer.send(reply));
         }

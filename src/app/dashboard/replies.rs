@@ -3,9 +3,11 @@
 
 use serde::Deserialize;
 
-use super::Reply;
-use super::actions::{self, AnswerKind, FormFields};
-use super::pages::{PageError, Pages};
+use super::actions::{self, FormFields};
+use super::answer_kind::AnswerKind;
+use super::page_context::PageContext;
+use super::page_error::PageError;
+use super::request::Reply;
 use crate::webhook::SignedMessage;
 use crate::workspace::human::Actor;
 
@@ -38,9 +40,12 @@ enum ReplyKind {
 ///
 /// # Errors
 /// Why nothing was answered.
-pub(super) fn accept(pages: &Pages<'_>, message: &SignedMessage) -> Result<Reply, PageError> {
-    let key = pages.reply_key.ok_or(PageError::NoPage)?;
-    message.verify(key, pages.world.now()).map_err(PageError::Signature)?;
+pub(super) fn accept(
+    context: &PageContext<'_>,
+    message: &SignedMessage,
+) -> Result<Reply, PageError> {
+    let key = context.reply_key.ok_or(PageError::NoPage)?;
+    message.verify(key, context.world.now()).map_err(PageError::Signature)?;
     let reply: WebhookReply = serde_json::from_str(&message.body)
         .map_err(|error| PageError::Refused(format!("The reply is invalid: {error}.")))?;
     if reply.by.trim().is_empty() {
@@ -51,9 +56,9 @@ pub(super) fn accept(pages: &Pages<'_>, message: &SignedMessage) -> Result<Reply
         ReplyKind::CallRequest => AnswerKind::Call,
     };
     let verdict = if reply.approve { "approve" } else { "reject" };
-    let project = match (pages.known(&reply.project), reply.kind) {
+    let project = match (context.known(&reply.project), reply.kind) {
         // The shared store belongs to no project, so the call of another host is answered through any of this host.
-        (Err(_), ReplyKind::CallRequest) => pages.any_project().unwrap_or(reply.project),
+        (Err(_), ReplyKind::CallRequest) => context.any_project().unwrap_or(reply.project),
         (Ok(_) | Err(_), _) => reply.project,
     };
     let fields = [
@@ -65,7 +70,7 @@ pub(super) fn accept(pages: &Pages<'_>, message: &SignedMessage) -> Result<Reply
     ];
     let fields = fields.map(|(name, value)| (name.to_owned(), value.to_owned()));
     let actor = Actor::of_reply(&reply.by);
-    match actions::change(pages, "/answer", &actor, &FormFields::from(fields))? {
+    match actions::change(context, "/answer", &actor, &FormFields::from(fields))? {
         None => Ok(Reply::Noted("The answer is recorded.".to_owned())),
         Some(why) => Ok(Reply::Noted(format!("The answer is queued for the shared store: {why}."))),
     }

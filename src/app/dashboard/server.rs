@@ -26,8 +26,8 @@ use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, oneshot, watch};
 
 use super::access::{BrowserSession, DashboardAccess};
-use super::pages::{PLAYGROUND, layout};
-use super::{PageRequest, Reply};
+use super::pages::layout::{self, PLAYGROUND};
+use super::request::{PageRequest, Reply};
 use crate::webhook::{self, SignedMessage};
 use policyd_base::limits::{DASHBOARD_FORM_BYTES_MAX, DASHBOARD_STREAMS_MAX};
 use policyd_record::paint::for_browser;

@@ -14,7 +14,7 @@ use policyd_evaluation::guards::{self, GuardsOutcome};
 use policyd_evaluation::inputs::Inputs;
 use policyd_evaluation::situation::{EventContext, Matchers};
 use policyd_evaluation::{self as evaluation, Detail, EvaluationContext, StopOutcome};
-use policyd_fact_table::Evaluator;
+use policyd_fact_table::FactEvaluator;
 use policyd_fact_table::call_facts::CallFacts;
 use policyd_fact_table::context::FactView;
 use policyd_fact_table::source::FactSources;
@@ -204,7 +204,7 @@ fn guard_again(
     };
     let view = FactView { call: Some(Rc::clone(&seen)), ..situation.view(&policy, &words) };
     let context = Rc::clone(&view.context);
-    let mut evaluator = Evaluator::new(Rc::new(view));
+    let mut evaluator = FactEvaluator::new(Rc::new(view));
     // Which approvals the user had chosen is not logged: the decision says what counted.
     policy.approvals = ApprovalLevel::Work;
     let concerned = guards::applicable_guards(&policy, &event, whose.at).filter(|it| {
@@ -231,7 +231,7 @@ fn judge_again(
 ) -> Option<StopOutcome> {
     let whose = entry.whose()?;
     let mut view = recorded::view(world, entry, inputs, &mut policy, ReadLimit::Then, lost)?;
-    let mut evaluator = Evaluator::new(Rc::new(view.clone()));
+    let mut evaluator = FactEvaluator::new(Rc::new(view.clone()));
     let forced = inputs.forced_type.as_deref();
     view.session_type = evaluation::classify(&policy, forced, &mut evaluator);
     let state = inputs.state(&whose);

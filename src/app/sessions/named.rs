@@ -16,7 +16,7 @@ use crate::workspace::project::{self, Project};
 use policyd_base::id::SessionId;
 use policyd_evaluation as evaluation;
 use policyd_evaluation::situation::{EventContext, Matchers};
-use policyd_fact_table::Evaluator;
+use policyd_fact_table::FactEvaluator;
 use policyd_fact_table::context::{Context, FactView, ProbeResult};
 use policyd_fact_table::context_facts::ContextUsage;
 use policyd_fact_table::source::FactSources;
@@ -75,7 +75,7 @@ impl Session {
         view.stores = Rc::new(stores.snapshots(FactSources::STORES));
         view.usage = Some(Rc::new(usage(policy, &view.context, &store)));
         // What the plan asks for is not asked here; the type of the session is learned.
-        let mut evaluator = Evaluator::new(Rc::new(view.clone()));
+        let mut evaluator = FactEvaluator::new(Rc::new(view.clone()));
         view.session_type =
             evaluation::plan(policy, &view.context, None, &mut evaluator).session_type;
         let readings = Rc::make_mut(&mut view.readings);

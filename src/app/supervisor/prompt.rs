@@ -3,8 +3,8 @@
 use super::Supervisor;
 use policyd_base::limits::PROMPT_BYTES_MAX;
 use policyd_evaluation::message::cut;
-use policyd_fact_table::record::Record;
-use policyd_fact_table::{Evaluator, template};
+use policyd_fact_table::record::FactRecord;
+use policyd_fact_table::{FactEvaluator, template};
 use policyd_facts::shell::quote;
 use policyd_policy::records;
 use policyd_policy::records::run::RUN;
@@ -12,16 +12,16 @@ use policyd_policy::records::run::RUN;
 impl Supervisor<'_> {
     /// Renders a template over the run.
     pub(super) fn render(&self, text: &str) -> String {
-        template::render(text, &mut Evaluator::about(self.run_record("")))
+        template::render(text, &mut FactEvaluator::about(self.run_record("")))
     }
 
     /// The run as the texts see it.
-    pub(super) fn run_record(&self, summary: &str) -> Record {
+    pub(super) fn run_record(&self, summary: &str) -> FactRecord {
         let (run, number) = (&self.run, |it: u32| i64::from(it));
         let program = run.command.first().map(String::as_str).unwrap_or_default();
         let program = program.rsplit(['/', '\\']).next().unwrap_or_default();
         let human = run.human.join("\n");
-        Record::new(records::shape(&RUN))
+        FactRecord::new(records::shape(&RUN))
             .with("id", run.id.as_str())
             .with("goal", run.goal.as_str())
             .with("program", program)
@@ -48,7 +48,7 @@ impl Supervisor<'_> {
 
     /// The prompt of this turn.
     pub(super) fn prompt(&self, summary: &str) -> String {
-        let mut evaluator = Evaluator::about(self.run_record(summary));
+        let mut evaluator = FactEvaluator::about(self.run_record(summary));
         let mut parts = Vec::new();
         for section in &self.settings.prompt {
             // One that cannot be evaluated is not said.

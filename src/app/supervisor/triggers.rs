@@ -6,7 +6,7 @@ use serde_json::json;
 use super::Supervisor;
 use crate::tasks::CLEAR;
 use policyd_evaluation::signals;
-use policyd_fact_table::record::Record;
+use policyd_fact_table::record::FactRecord;
 use policyd_state::run::{ContextRequest, Run, RunEvent, TurnResult, step};
 
 /// Who creates the signals.
@@ -62,7 +62,7 @@ impl Supervisor<'_> {
     }
 
     /// The run as triggers see it, after a turn.
-    fn trigger_record(&self, next: &Run) -> Record {
+    fn trigger_record(&self, next: &Run) -> FactRecord {
         let facts = self.facts();
         let of_tools = i64::try_from(facts.tools.same_errors).unwrap_or(i64::MAX);
         let errors = of_tools.max(next.same_error_of_session().into());

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::ValueEnum;
 
+use super::format::ListFormat;
 use policyd_lint::Profile;
 
 #[derive(Debug, clap::Args)]
@@ -33,7 +34,7 @@ pub(crate) struct CheckArguments {
     pub(crate) policies: Option<PathBuf>,
     /// Output format; `compact` prints one line per call
     #[arg(long, value_enum, default_value = "text")]
-    pub(crate) format: super::ListFormat,
+    pub(crate) format: ListFormat,
     /// The same as `--format json`
     #[arg(long, conflicts_with = "format")]
     pub(crate) json: bool,

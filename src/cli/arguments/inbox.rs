@@ -2,7 +2,7 @@
 
 use clap::{Subcommand, ValueEnum};
 
-use super::ListFormat;
+use super::format::ListFormat;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct InboxArguments {

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use clap::{Subcommand, ValueEnum};
 
-use super::resilience::time;
-use super::{ArgumentError, ListFormat};
+use super::format::ListFormat;
+use super::values::{fraction, time};
 use policyd_state::dead_letter::MARKS;
 
 #[derive(Debug, clap::Args)]
@@ -159,11 +159,6 @@ pub(crate) struct DlqAdd {
     /// Output format
     #[arg(long, value_enum, default_value = "text")]
     pub(crate) format: ListFormat,
-}
-
-fn fraction(text: &str) -> Result<f64, ArgumentError> {
-    let value = text.parse::<f64>().ok().filter(|it| (0.0..=1.0).contains(it));
-    value.ok_or(ArgumentError::Fraction)
 }
 
 #[derive(Debug, clap::Args)]

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::{Subcommand, ValueEnum};
 
-use super::resilience::duration;
+use super::values::duration;
 
 /// Output format of `policyd report`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -3,11 +3,10 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use chrono::{NaiveTime, Timelike as _};
 use clap::{Subcommand, ValueEnum};
 
-use super::{ArgumentError, ListFormat};
-use policyd_yaml::time::parse_duration;
+use super::format::ListFormat;
+use super::values::{duration, time, time_of_day, time_or_seconds};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct BreakerArguments {
@@ -128,7 +127,7 @@ pub(crate) enum FailureAction {
     /// Show the class of a failure, its meaning, and the pattern that matched
     Classify {
         #[command(flatten)]
-        what: Failure,
+        what: FailureOptions,
         /// Profile of `failures.yaml`: print the class names of another program
         #[arg(long, value_name = "NAME")]
         profile: Option<String>,
@@ -136,7 +135,7 @@ pub(crate) enum FailureAction {
     /// Compute the delay before the next attempt (exit code 1: no further attempt)
     Wait {
         #[command(flatten)]
-        what: Failure,
+        what: FailureOptions,
         /// Number of the next attempt, starting at 1
         #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u32).range(1..))]
         attempt: u32,
@@ -152,7 +151,7 @@ pub(crate) enum FailureAction {
     /// Choose the recovery action (exit code 1: an agent cannot continue alone)
     Recover {
         #[command(flatten)]
-        what: Failure,
+        what: FailureOptions,
         /// Number of attempts so far
         #[arg(long, value_name = "N", default_value = "0")]
         attempts: u32,
@@ -179,7 +178,7 @@ pub(crate) enum FailureAction {
 
 /// Arguments that describe a failure.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Failure {
+pub(crate) struct FailureOptions {
     /// Error message; `-` reads standard input
     #[arg(allow_hyphen_values = true)]
     pub(crate) text: Option<String>,
@@ -192,30 +191,6 @@ pub(crate) struct Failure {
     /// Output format; `compact` prints only the result
     #[arg(long, value_enum, default_value = "text")]
     pub(crate) format: ListFormat,
-}
-
-/// Parses a duration with its unit.
-pub(super) fn duration(text: &str) -> Result<Duration, ArgumentError> {
-    parse_duration(text).map_err(|_| ArgumentError::Duration("20m"))
-}
-
-/// Parses a time of day into the time since midnight.
-fn time_of_day(text: &str) -> Result<Duration, ArgumentError> {
-    let read = NaiveTime::parse_from_str(text, "%H:%M:%S");
-    let read = read.or_else(|_| NaiveTime::parse_from_str(text, "%H:%M"));
-    let time = read.map_err(|_| ArgumentError::TimeOfDay)?;
-    Ok(Duration::from_secs(u64::from(time.num_seconds_from_midnight())))
-}
-
-/// Parses a duration with its unit, for `breaker`.
-pub(super) fn time(text: &str) -> Result<Duration, ArgumentError> {
-    parse_duration(text).map_err(|_| ArgumentError::Duration("10m"))
-}
-
-/// Parses a duration with its unit, or whole seconds as in a `Retry-After` header.
-fn time_or_seconds(text: &str) -> Result<Duration, ArgumentError> {
-    let seconds = text.trim().parse().map(Duration::from_secs);
-    seconds.or_else(|_| parse_duration(text)).map_err(|_| ArgumentError::DurationOrSeconds)
 }
 
 #[derive(Debug, clap::Args)]

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Subcommand;
 
-use super::ListFormat;
+use super::format::ListFormat;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct RuleArguments {

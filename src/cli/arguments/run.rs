@@ -5,9 +5,7 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 
-use super::ArgumentError;
-use super::resilience::duration;
-use policyd_state::run::budget;
+use super::values::{duration, money};
 
 /// Output format of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -75,9 +73,4 @@ pub(crate) struct RunArguments {
     /// Agent command of a turn; `{prompt}` is replaced by the prompt, else stdin receives it
     #[arg(last = true, value_name = "CMD", required_unless_present = "resume")]
     pub(crate) command: Vec<String>,
-}
-
-fn money(text: &str) -> Result<f64, ArgumentError> {
-    let limit = budget::parse(text).filter(|it| *it > 0.0);
-    limit.ok_or(ArgumentError::Amount)
 }

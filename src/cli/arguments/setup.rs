@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use super::format::ReportFormat;
 use policyd_policy::approval::ApprovalLevel;
 
 #[derive(Debug, clap::Args)]
@@ -123,5 +124,5 @@ pub(crate) struct UninstallArguments {
 pub(crate) struct DoctorArguments {
     /// Output format
     #[arg(long, value_enum, default_value = "text")]
-    pub(crate) format: super::ReportFormat,
+    pub(crate) format: ReportFormat,
 }

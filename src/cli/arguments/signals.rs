@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use clap::Subcommand;
 
-use super::ListFormat;
-use super::resilience::duration;
+use super::format::ListFormat;
+use super::values::duration;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct SignalArguments {

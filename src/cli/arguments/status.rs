@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::ListFormat;
-use super::resilience::duration;
+use super::format::ListFormat;
+use super::values::duration;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct StatusArguments {

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::super::print_empty;
 use super::BreakerCommand;
+use crate::lists::print_empty;
 use crate::{Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, ListFormat};
 use policyd_app::sharing;
 use policyd_record::breaker_view::{self, BreakerView};

@@ -14,7 +14,7 @@ use crate::verdict::ConditionExplanation;
 use policyd_fact_table::call_facts::CallFacts;
 use policyd_fact_table::context::Context;
 use policyd_fact_table::program_facts::{MatchedProgram, line};
-use policyd_fact_table::{Evaluator, ScriptError, template};
+use policyd_fact_table::{FactEvaluator, ScriptError, template};
 use policyd_facts::call::{Call, Invocation};
 use policyd_facts::glob::word_matches;
 use policyd_facts::lens::ValueOptions;
@@ -106,7 +106,7 @@ pub(super) enum GuardResult {
     Fired(GuardOutput),
 }
 
-/// Evaluator of one guard for one call.
+/// FactEvaluator of one guard for one call.
 pub(super) struct GuardEvaluator<'a> {
     pub(super) guard: &'a Guard,
     pub(super) seen: &'a Rc<CallFacts>,
@@ -115,7 +115,7 @@ pub(super) struct GuardEvaluator<'a> {
     /// Words of a command line that was not understood; otherwise empty.
     pub(super) words: &'a BTreeSet<&'a str>,
     pub(super) context: &'a Context,
-    pub(super) evaluator: &'a mut Evaluator,
+    pub(super) evaluator: &'a mut FactEvaluator,
     pub(super) detail: Detail,
 }
 

@@ -8,10 +8,10 @@
 
 use std::borrow::Cow;
 
-use super::lenient::{Either, Flag, Text};
+use super::entry::{Record, RecordEntry, RecordOrigin, TokenUse, ToolResult};
+use super::lenient::{Either, Flag, Text, or};
 use super::output::Output;
-use super::wire::{ApiMessage, ApiUsage, Attachment, Block, Line, ToolUseResult};
-use super::{Record, RecordEntry, RecordOrigin, TokenUse, ToolResult, joined, or};
+use super::wire::{ApiMessage, ApiUsage, Attachment, Block, Line, ToolUseResult, joined};
 
 /// Beginnings of user texts that the client wrote.
 const CLIENT_TEXTS: [&str; 11] = [

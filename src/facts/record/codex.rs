@@ -13,12 +13,12 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use super::entry::{Record, RecordEntry, TokenUse, ToolResult};
 use super::lenient::{Either, Exit, Text};
 use super::output::Output;
 use super::wire::{
-    ApiUsage, Block, CodexChange, CodexItem, CodexOutput, Empty, Input, Line, Payload,
+    ApiUsage, Block, CodexChange, CodexItem, CodexOutput, Empty, Input, Line, Payload, joined,
 };
-use super::{Record, RecordEntry, TokenUse, ToolResult, joined};
 
 /// Beginnings of outputs of calls that did not run.
 const REFUSED: [&str; 3] =

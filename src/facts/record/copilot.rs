@@ -7,10 +7,10 @@
 
 use std::borrow::Cow;
 
-use super::lenient::{Either, Exit, Flag};
+use super::entry::{Record, RecordEntry, ToolResult};
+use super::lenient::{Either, Exit, Flag, or};
 use super::output::Output;
-use super::wire::{CopilotData, CopilotResult, Line, ToolRequest};
-use super::{Record, RecordEntry, ToolResult, joined, or};
+use super::wire::{CopilotData, CopilotResult, Line, ToolRequest, joined};
 
 /// Beginning of the error of a call that did not run.
 const REFUSED: &str = "Denied by ";

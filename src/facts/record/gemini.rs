@@ -8,10 +8,10 @@
 
 use std::borrow::Cow;
 
+use super::entry::{Record, RecordEntry, TokenUse, ToolResult};
 use super::lenient::Either;
 use super::output::Output;
-use super::wire::{GeminiCall, GeminiPart, Line};
-use super::{Record, RecordEntry, TokenUse, ToolResult, joined};
+use super::wire::{GeminiCall, GeminiPart, Line, joined};
 
 /// Lines that the client appends to the output of a command.
 const FOOTER: [&str; 3] = ["Process Group PGID: ", "Background PIDs: ", "</untrusted_context>"];

@@ -226,3 +226,8 @@ impl<'de: 'a, 'a, T: Deserialize<'de>> Visitor<'de> for EitherVisitor<'a, T> {
         Ok(Either::None)
     }
 }
+
+/// Returns the first text, or the second one if the first is empty.
+pub(super) fn or<'a>(first: Text<'a>, second: Text<'a>) -> Cow<'a, str> {
+    if first.is_empty() { second.0 } else { first.0 }
+}

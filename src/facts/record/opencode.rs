@@ -10,10 +10,10 @@
 
 use serde::Deserialize;
 
+use super::entry::{Record, RecordEntry, RecordOrigin, TokenUse, ToolResult};
 use super::lenient::{Either, Flag, LenientCount, Text};
 use super::output::Output;
 use super::wire::Input;
-use super::{Record, RecordEntry, RecordOrigin, TokenUse, ToolResult};
 
 /// The beginning of each line. No other client writes it.
 const START: &[u8] = b"{\"info\":";

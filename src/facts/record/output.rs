@@ -6,9 +6,8 @@ use std::borrow::Cow;
 use serde::de::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
-use super::lenient::Either;
-use super::repaired;
-use super::wire::InnerBlock;
+use super::lenient::{Either, Text};
+use super::repair::repaired;
 
 /// A text, or a list of blocks with texts.
 #[derive(Debug, Clone)]
@@ -83,6 +82,14 @@ fn decoded(json: &str) -> Cow<'_, str> {
     let content = repaired(json.as_bytes())
         .and_then(|json| Some(inner_text(serde_json::from_slice(&json).ok()?).into_owned()));
     Cow::Owned(content.unwrap_or_default())
+}
+
+/// A block inside a tool result.
+#[derive(Debug, Default, serde::Deserialize)]
+#[serde(default)]
+struct InnerBlock<'a> {
+    #[serde(borrow)]
+    text: Text<'a>,
 }
 
 /// Joins the texts of a content with line breaks.

@@ -1,6 +1,8 @@
 //! Shapes of transcript lines as clients write them. One struct covers all clients, so that a line
 //! is parsed once. `claude`, `copilot`, `codex` and `gemini` define the meaning of the fields.
 
+use std::borrow::Cow;
+
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -151,14 +153,6 @@ pub struct Block<'a> {
     pub is_error: Flag,
     #[serde(borrow)]
     pub content: Output<'a>,
-}
-
-/// A block inside a tool result.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-pub struct InnerBlock<'a> {
-    #[serde(borrow)]
-    pub text: Text<'a>,
 }
 
 /// Input of a tool, with the fields of all tools.
@@ -543,4 +537,39 @@ pub struct GeminiTokens {
     pub input: LenientCount,
     pub output: LenientCount,
     pub cached: LenientCount,
+}
+
+/// Joins the wanted texts of a content.
+pub(super) fn joined<'a>(
+    content: Either<'a, Block<'a>>,
+    wanted: impl Fn(&str) -> bool,
+) -> Cow<'a, str> {
+    let mut out: Cow<'a, str> = Cow::Borrowed("");
+    let mut add = |text: Cow<'a, str>| {
+        if text.is_empty() || !wanted(&text) {
+            return;
+        }
+        if out.is_empty() {
+            out = text;
+        } else {
+            let whole = out.to_mut();
+            whole.push('\n');
+            whole.push_str(&text);
+        }
+    };
+    match content {
+        Either::Text(text) => add(text),
+        Either::One(block) => add(block.text.0),
+        Either::Many(blocks) => {
+            for block in blocks {
+                match block {
+                    Either::Text(text) => add(text),
+                    Either::One(block) => add(block.text.0),
+                    Either::Many(_) | Either::None => {}
+                }
+            }
+        }
+        Either::None => {}
+    }
+    out
 }

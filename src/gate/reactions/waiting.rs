@@ -1,12 +1,12 @@
 //! Lists what is waiting where work begins: due dead letters, escalations, signals.
 
 use super::ReactionRunner;
-use crate::output::Report;
+use crate::report::Report;
 use policyd_base::limits::{HOOK_LOCK_WAIT, SPOKEN_CHARS_MAX};
 use policyd_evaluation::dead_letter::{alarms, queue_record, review_due};
 use policyd_evaluation::message::{self, quote};
-use policyd_fact_table::Evaluator;
-use policyd_fact_table::record::Record;
+use policyd_fact_table::FactEvaluator;
+use policyd_fact_table::record::FactRecord;
 use policyd_policy::records;
 use policyd_record::mask::mask;
 use policyd_state::dead_letter::{Task, TaskQueue};
@@ -164,10 +164,10 @@ impl ReactionRunner<'_> {
             return None;
         }
         let count = i64::try_from(lines.len()).unwrap_or(i64::MAX);
-        let record = Record::new(records::shape(&records::WAITING));
+        let record = FactRecord::new(records::shape(&records::WAITING));
         let record = record.with("count", count).with("lines", lines);
         let mut evaluator =
-            Evaluator::about(record).watched_by(self.context.request.watch.as_ref());
+            FactEvaluator::about(record).watched_by(self.context.request.watch.as_ref());
         let text = message::text(self.context.policy, id, &mut evaluator);
         Some(text.trim().to_owned()).filter(|it| !it.is_empty())
     }

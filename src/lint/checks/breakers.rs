@@ -1,11 +1,6 @@
 //! Checks of circuit breakers: numbers that contradict each other, or have no effect.
 
-use std::borrow::Cow;
-
-use super::near_miss::{NameUse, letters};
-use super::terms::{each_part_with_text, named_ids};
 use crate::{Findings, Subject};
-use policyd_fact_table::types::PackName;
 use policyd_state::breaker::{BreakerSettings, Window};
 
 /// Whether something is so of a breaker.
@@ -113,25 +108,4 @@ pub(crate) fn breaker_contradiction(subject: &Subject<'_>, out: &mut Findings) {
             }
         }
     }
-}
-
-/// Returns the names of breakers that the pack reads or configures and that receive no calls, with the names of those
-/// that do.
-pub(super) fn named_breakers<'s>(subject: &'s Subject<'_>) -> Vec<NameUse<'s>> {
-    let meant = &subject.reviewed.meant;
-    let mut found = Vec::new();
-    let mut add = |name: &'s str, span| {
-        let called = meant.probe_breakers().chain(meant.told_breakers().map(Cow::Owned));
-        let called: Vec<Cow<'_, str>> = called.filter(|it| !it.contains('*')).collect();
-        if !name.contains(['*', '$', '?']) && !called.iter().any(|it| it == name) {
-            let known = called.into_iter().filter(|it| letters(it) != letters(name)).collect();
-            found.push(NameUse { name, span, known });
-        }
-    };
-    each_part_with_text(subject, |site, term| {
-        let names = named_ids(term, PackName::Breaker, site.names(subject.names()));
-        names.into_iter().for_each(|(name, range)| add(name, site.span(range)));
-    });
-    subject.of("breakers.yaml").for_each(|it| add(it.name(), it.id.span.clone()));
-    found
 }

@@ -3,8 +3,8 @@
 use std::cell::OnceCell;
 
 use super::names::MODES;
-use super::near_miss::slip;
 use super::programs::{OwnPrograms, slip_of_program};
+use super::slips::slip;
 use super::tools::{inputs, odd_input, odd_tool};
 use crate::subject::PackEntry;
 use crate::{Findings, Subject};

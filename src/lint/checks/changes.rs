@@ -1,6 +1,6 @@
 //! Checks of changed rules: overrides that weaken a rule, and rules that expire or are disabled.
 
-use super::guards::guards;
+use super::entries::guards;
 use super::identity::LISTS;
 use crate::subject::PackEntry;
 use crate::{Findings, Subject};

@@ -1,7 +1,7 @@
 //! Checks of what rules ask of an event: kinds at which they are not judged, and facts that the kinds at
 //! which they are judged do not have.
 
-use super::guards::{guards, kept_condition};
+use super::entries::{guards, kept_condition, kinds};
 use super::terms::{compared, each_part_asking, each_part_with};
 use crate::subject::PackEntry;
 use crate::{Findings, Subject};
@@ -10,30 +10,9 @@ use policyd_fact_table::members;
 use policyd_fact_table::paths::Fact;
 use policyd_fact_table::types::Names;
 use policyd_facts::event::{EventKind, TOOL_CALL_EVENTS};
-use policyd_policy::guards::FILES;
 use policyd_policy::records;
 use policyd_yaml::Span;
 use policyd_yaml::node::Node;
-
-const STOPS: &[EventKind] = &[EventKind::Stop, EventKind::SubagentStop];
-/// Files whose entries are judged at stops, where they do not say otherwise.
-const AT_STOPS: [&str; 4] =
-    ["considerations.yaml", "checkers.yaml", "session_types.yaml", "probes.yaml"];
-
-/// The kinds of events at which an entry is judged, where that is known.
-pub(super) fn kinds<'s>(subject: &Subject<'s>, entry: &PackEntry<'s>) -> Vec<EventKind> {
-    let named = |node: &Node| -> Vec<EventKind> {
-        let names = node.one_or_items().iter().filter_map(Node::text);
-        names.filter_map(EventKind::find).collect()
-    };
-    let usual: &[EventKind] = match entry.file {
-        "considerations.yaml" => &[EventKind::Stop],
-        file if AT_STOPS.contains(&file) => STOPS,
-        file if FILES.contains(&file) => &[EventKind::PreToolUse],
-        _ => &[],
-    };
-    subject.said(entry, "on").map_or_else(|| usual.to_vec(), named)
-}
 
 /// `` `stop` and `subagent_stop` ``.
 fn listed<'n>(names: impl IntoIterator<Item = &'n str>) -> String {

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use super::terms::{constant, each_part};
-use crate::{Findings, Subject, with_edit, with_edits};
+use crate::findings::{with_edit, with_edits};
+use crate::{Findings, Subject};
 use policyd_fact_table::ast::{Expr, ExprKind};
 
 pub(crate) fn mixed_operators(subject: &Subject<'_>, out: &mut Findings) {

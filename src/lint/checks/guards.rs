@@ -2,9 +2,9 @@
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
-use super::events::kinds;
+use super::entries::{guards, kinds};
 use super::regexes::tells_all;
 use super::terms::{asked_with, each_wanted, is_input, last_argument};
 use crate::logic::{follows, possible};
@@ -16,21 +16,8 @@ use policyd_fact_table::paths::Fact;
 use policyd_facts::covers;
 use policyd_facts::event::TOOL_CALL_EVENTS;
 use policyd_facts::glob::word_matches;
-use policyd_policy::guards::FILES;
 use policyd_yaml::memo::hash_of;
 use policyd_yaml::node::Node;
-
-/// The guards that the pack itself writes.
-pub(super) fn guards<'s>(subject: &'s Subject<'_>) -> impl Iterator<Item = &'s PackEntry<'s>> {
-    FILES.iter().flat_map(|file| subject.of(file))
-}
-
-/// The condition of the guard that this one changes, where it stays as it was.
-pub(super) fn kept_condition(subject: &Subject<'_>, entry: &PackEntry<'_>) -> Option<Arc<Expr>> {
-    // The guard also fires if `unless` is unknown.
-    let kept = subject.inherited(entry).filter(|_| entry.node.get("when").is_none())?;
-    Expr::parse(kept.get("when")?.text()?)
-}
 
 /// Tools that run arbitrary commands.
 const SHELLS: [&str; 2] = ["Bash", "PowerShell"];

@@ -3,8 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 
-use super::near_miss::slip;
-use super::programs::slip_of;
+use super::slips::{slip, slip_of};
 use super::structure::each_map;
 use crate::subject::PackEntry;
 use crate::{Findings, Subject};

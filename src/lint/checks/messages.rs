@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, PoisonError};
 
-use super::guards::guards;
+use super::entries::guards;
 use super::rules::{Ranked, nothing_left};
 use super::terms::asked;
 use crate::pairs::KnownPairs;

@@ -5,13 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ptr;
 use std::sync::LazyLock;
 
-use super::breakers::named_breakers;
-use super::events::kinds;
+use super::entries::kinds;
 use super::identity::unused_names;
 use super::names::{MODES, SOURCES};
 use super::odds::programs_of;
 use super::probes::{base_name, command};
 use super::programs::command_patterns;
+use super::slips::{LETTERS_MIN, slip};
 use super::terms::{asked, each_part_asking, each_part_with_text, named_ids};
 use super::tools::known_tools;
 use crate::subject::PackEntry;
@@ -24,16 +24,14 @@ use policyd_state::failure::ERROR_NAMES;
 use policyd_yaml::Span;
 use policyd_yaml::node::Node;
 
-/// Shorter names are one letter from too many others: `gt`, `nm` and `ip` are programs, too.
-pub(super) const LETTERS_MIN: usize = 4;
 /// Shorter options are one letter from other options, dashes counted: `--form` and `--from`.
 const OPTION_MIN: usize = 7;
 
 /// A name that a pack writes, and the names that it could be.
-pub(super) struct NameUse<'s> {
-    pub(super) name: &'s str,
-    pub(super) span: Span,
-    pub(super) known: Vec<Cow<'s, str>>,
+struct NameUse<'s> {
+    name: &'s str,
+    span: Span,
+    known: Vec<Cow<'s, str>>,
 }
 
 /// A kind of names.
@@ -139,34 +137,8 @@ pub(crate) fn misspelled_name(subject: &Subject<'_>, out: &mut Findings) {
     similar_peers(subject, out);
 }
 
-/// Returns the known name from which a name differs in case, in one letter too few or too many, or in two letters
-/// that changed places.
-pub(super) fn slip<'k>(name: &str, known: &[&'k str]) -> Option<&'k str> {
-    if known.contains(&name) {
-        return None;
-    }
-    let is_near =
-        |it: &&&str| it.eq_ignore_ascii_case(name) || is_slip(it, name) || is_slip(name, it);
-    known.iter().find(is_near).copied()
-}
-
-/// Whether a word is another one with a letter left out, or with two that changed places.
-pub(super) fn is_slip(word: &str, meant: &str) -> bool {
-    let (word, meant) = (word.as_bytes(), meant.as_bytes());
-    let same = word.iter().zip(meant).take_while(|(one, other)| one == other).count();
-    let (rest, wanted) = (word.get(same..), meant.get(same..));
-    let (Some(rest), Some(wanted)) = (rest, wanted) else { return false };
-    if word.len() + 1 == meant.len() {
-        return wanted.get(1..) == Some(rest);
-    }
-    match (rest, wanted) {
-        ([a, b, rest @ ..], [x, y, wanted @ ..]) => a == y && b == x && rest == wanted,
-        _ => false,
-    }
-}
-
 /// Returns a name without its digits: `db/1` and `db/12` are two.
-pub(super) fn letters(name: &str) -> String {
+fn letters(name: &str) -> String {
     name.replace(|c: char| c.is_ascii_digit(), "")
 }
 
@@ -205,6 +177,27 @@ fn values<'s>(subject: &'s Subject<'_>, ids: PackName, known: &[&'s str]) -> Vec
 
 fn failure_classes<'s>(subject: &'s Subject<'_>) -> Vec<&'s str> {
     subject.reviewed.meant.ids("failures.yaml", "classes").chain(ERROR_NAMES).collect()
+}
+
+/// Returns the names of breakers that the pack reads or configures and that receive no calls, with the names of those
+/// that do.
+fn named_breakers<'s>(subject: &'s Subject<'_>) -> Vec<NameUse<'s>> {
+    let meant = &subject.reviewed.meant;
+    let mut found = Vec::new();
+    let mut add = |name: &'s str, span| {
+        let called = meant.probe_breakers().chain(meant.told_breakers().map(Cow::Owned));
+        let called: Vec<Cow<'_, str>> = called.filter(|it| !it.contains('*')).collect();
+        if !name.contains(['*', '$', '?']) && !called.iter().any(|it| it == name) {
+            let known = called.into_iter().filter(|it| letters(it) != letters(name)).collect();
+            found.push(NameUse { name, span, known });
+        }
+    };
+    each_part_with_text(subject, |site, term| {
+        let names = named_ids(term, PackName::Breaker, site.names(subject.names()));
+        names.into_iter().for_each(|(name, range)| add(name, site.span(range)));
+    });
+    subject.of("breakers.yaml").for_each(|it| add(it.name(), it.id.span.clone()));
+    found
 }
 
 /// The options that the guards of the built-in pack name, by program.

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use regex_syntax::hir::{Class, Hir, HirKind};
 
-use super::guards::guards;
+use super::entries::guards;
 use super::terms::constant;
 use crate::site::{Calls, Site};
 use crate::subject::Leaf;

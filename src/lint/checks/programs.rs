@@ -4,10 +4,10 @@
 use std::cell::OnceCell;
 use std::collections::BTreeSet;
 
-use super::guards::guards;
-use super::near_miss::{LETTERS_MIN, is_slip};
+use super::entries::guards;
 use super::patterns::{Pattern, PatternOrigin, arguments};
 use super::probes::{base_name, command};
+use super::slips::slip_of;
 use super::terms::{asked, each_part_asking};
 use crate::subject::PackEntry;
 use crate::{Findings, Subject};
@@ -17,13 +17,6 @@ use policyd_policy::review::{Meant, Programs};
 use policyd_yaml::memo::hash_of;
 use policyd_yaml::node::Node;
 use policyd_yaml::{Span, Suggestion};
-
-/// Programs and subcommands that exist and are similar to known ones.
-const REAL: [&str; 25] = [
-    "argo", "buck", "elm", "ent", "erl", "fpc", "instal", "ionic", "isntall", "lld", "nim", "nvm",
-    "pic", "pnp", "ppm", "pst", "serve", "shasum", "sql", "sqlite", "star", "sync", "test", "top",
-    "tst",
-];
 
 pub(crate) fn misspelled_program(subject: &Subject<'_>, out: &mut Findings) {
     for pattern in command_patterns(subject) {
@@ -144,27 +137,6 @@ fn all<'k>(
     words: impl IntoIterator<Item = &'k String, IntoIter: Clone>,
 ) -> impl Iterator<Item = &'k str> + Clone {
     words.into_iter().map(String::as_str)
-}
-
-/// The known word that becomes this one where a letter is left out, or changes places with the next.
-pub(super) fn slip_of<'k>(
-    word: &str,
-    mut known: impl Iterator<Item = &'k str> + Clone,
-) -> Option<&'k str> {
-    if REAL.contains(&word) || known.clone().any(|it| it == word) {
-        return None;
-    }
-    let is_glob = |it: &str| it.contains(['*', '?', '{']);
-    let is_comparable = |it: &str| is_glob(it) == is_glob(word) && it.len() >= LETTERS_MIN;
-    known.find(|it| is_comparable(it) && (is_slip(word, it) || is_stuttered(word, it)))
-}
-
-/// Whether a word is another one with a letter written twice.
-fn is_stuttered(word: &str, meant: &str) -> bool {
-    let is_longer = word.len() == meant.len() + 1 && word.len() > LETTERS_MIN;
-    let same = word.bytes().zip(meant.bytes()).take_while(|(one, other)| one == other).count();
-    let at = |at: Option<usize>| at.and_then(|it| word.as_bytes().get(it));
-    is_longer && is_slip(meant, word) && at(Some(same)) == at(same.checked_sub(1))
 }
 
 /// The second of two texts side by side, where it is a word of the first, which is a program, and no program
@@ -373,26 +345,5 @@ mod tests {
         assert_eq!(meant("docke", "rcompose").as_deref(), Some("docker compose"));
         assert_eq!(meant("docker", "compose"), None);
         assert_eq!(meant("dockerc", "omposer"), None);
-    }
-
-    #[test]
-    fn a_letter_left_out_or_two_that_changed_places_are_slips() {
-        let known = ["cargo", "docker", "curl", "git", "npm", "pnpm"];
-        for (word, expected) in [
-            ("crago", Some("cargo")),
-            ("carg", Some("cargo")),
-            ("dockre", Some("docker")),
-            ("ucrl", Some("curl")),
-            ("cur", Some("curl")),
-            ("cargo", None),
-            ("gti", None),
-            ("npm", None),
-            ("dockerd", None),
-            ("podman", None),
-            ("doc*", None),
-            ("", None),
-        ] {
-            assert_eq!(slip_of(word, known.into_iter()), expected, "{word}");
-        }
     }
 }

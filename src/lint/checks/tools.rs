@@ -2,10 +2,8 @@
 
 use std::ops::Range;
 
-use super::events::kinds;
-use super::guards::{guards, kept_condition};
-use super::near_miss::slip;
-use super::programs::slip_of;
+use super::entries::{guards, kept_condition, kinds};
+use super::slips::{slip, slip_of};
 use super::terms::{asked, each_part_asking, each_part_with_text, named_ids};
 use crate::site::Site;
 use crate::subject::PackEntry;

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, LazyLock};
 
-use super::{flag, number, only, text};
+use super::fields::{flag, number, only, text};
 use policyd_fact_table::types::{Names, PackName, Unit};
 
 /// How full the context is, as texts see it.

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, LazyLock};
 
-use super::{number, only, or_none, text};
+use super::fields::{number, only, or_none, text};
 use policyd_fact_table::types::{Names, Unit};
 use policyd_state::run::health::HealthVerdict;
 

@@ -2,9 +2,12 @@
 
 use std::sync::{Arc, LazyLock};
 
-use super::{SEVERITIES, decimal, flag, number, only, or_none, text};
-use policyd_fact_table::record::Field;
+use super::fields::{decimal, flag, number, only, or_none, text};
+use policyd_fact_table::record::RecordField;
 use policyd_fact_table::types::{Names, Unit};
+
+/// Severities of escalations and signals, ascending.
+pub const SEVERITIES: &[&str] = &["low", "medium", "high", "critical"];
 
 /// How an agent is doing, as triggers see it.
 pub static RUN: LazyLock<Arc<Names>> = LazyLock::new(|| {
@@ -66,7 +69,7 @@ const COMMON: [(&str, &str); 6] = [
 ];
 
 /// Returns the fields that every signal has.
-pub(crate) fn common() -> Vec<Field> {
+pub(crate) fn common() -> Vec<RecordField> {
     let texts = COMMON.iter().map(|(name, doc)| text(name, doc));
     texts.chain([number("age_hours", "Hours since it was created.")]).collect()
 }

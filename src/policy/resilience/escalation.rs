@@ -17,7 +17,7 @@ const FILE: &str = "escalation.yaml";
 
 /// Triggers and channels of escalations.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Escalation {
+pub struct EscalationPolicy {
     /// Conditions under which a human is needed; the first true one decides.
     pub triggers: Vec<Trigger>,
     /// Notification channels.
@@ -142,19 +142,19 @@ record! {
         use OVERRIDE;
     }
 
-    pub(in crate) const ESCALATION: RecordType<Escalation> = {
+    pub(in crate) const ESCALATION: RecordType<EscalationPolicy> = {
         triggers: TRIGGER.list, "When a human is needed; the first that holds.";
         channels: CHANNEL.list, "How humans are notified.";
     }
 }
 
 impl Builder<'_> {
-    pub(crate) fn escalation(&mut self, layers: &Layers) -> Escalation {
+    pub(crate) fn escalation(&mut self, layers: &Layers) -> EscalationPolicy {
         let triggers = self.section(layers, FILE, "triggers", &TRIGGER);
         let mut channels = self.section(layers, FILE, "channels", &CHANNEL);
         for channel in channels.iter_mut().filter(|channel| channel.breaker.is_empty()) {
             channel.breaker = format!("alert/{}", channel.id);
         }
-        Escalation { triggers, channels }
+        EscalationPolicy { triggers, channels }
     }
 }

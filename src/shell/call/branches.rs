@@ -1,14 +1,16 @@
 //! Branches and loops of the shell, and lists with `&&` and `||`: what each of their parts leaves for the statements
 //! behind them.
 //!
-//! Does not contain: the state that the parts change (`scope`), loops that start jobs endlessly (`endless`).
+//! Does not contain: the state that the parts change (`shell_state`), loops that start jobs endlessly (`endless`).
 
 use tree_sitter::Node;
 
-use super::scope::{MANY_VALUES, ShellOutput, ShellState, join};
-use super::statements::Scanner;
-use super::words::ShellText;
-use super::{StandardInput, endless};
+use super::endless;
+use super::invocation::StandardInput;
+use super::scanner::Scanner;
+use super::shell_output::ShellOutput;
+use super::shell_state::{MANY_VALUES, ShellState, join};
+use super::shell_text::ShellText;
 use crate::shell::{child_of_kind, node_text};
 
 /// Maximum number of values of a loop variable that are followed.

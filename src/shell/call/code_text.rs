@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 
 use super::code::arguments;
-use super::words::ShellText;
+use super::shell_text::ShellText;
 
 /// Expressions of several languages for the home directory.
 const HOME: [&str; 30] = [

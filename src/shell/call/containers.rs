@@ -1,17 +1,17 @@
 //! Commands in containers: `docker run -v "$HOME":/h alpine rm -rf /h`. A path of the container that is mounted is a path
 //! of this machine.
 //!
-//! Contains: [`ContainerMounts`], the mounts and the command of a container that a program starts.
+//! Contains: the mounts and the command of a container that a program starts.
 //! Does not contain: containers that run already (`docker exec` is a wrapper), compose files.
 
 use std::rc::Rc;
 
-use super::scope::{ShellState, WorkingFolder};
-use super::statements::Scanner;
-use super::words::ShellText;
-use super::wrappers::{SimpleCommand, is_standard_input};
-use super::{CallEnvironment, Invocation, StandardInput};
-use crate::path::in_folder;
+use super::container_mounts::ContainerMounts;
+use super::invocation::{Invocation, StandardInput, is_standard_input};
+use super::scanner::Scanner;
+use super::shell_state::{ShellState, WorkingFolder};
+use super::shell_text::ShellText;
+use super::simple_command::SimpleCommand;
 use crate::shell::base_name;
 
 /// Programs that start containers with the options of Docker.
@@ -35,36 +35,6 @@ const FLAGS: [&str; 14] = [
 ];
 /// Letters of such options.
 const FLAG_LETTERS: &str = "ditPq";
-
-/// The directories of this machine that a container sees.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct ContainerMounts {
-    /// Path in the container, and path on this machine; `None` if that is unknown.
-    binds: Vec<(String, Option<String>)>,
-}
-
-impl ContainerMounts {
-    /// Returns the path on this machine of a path in the container. What is not mounted ends with the container, as a
-    /// temporary file does.
-    pub(super) fn host(&self, path: &str) -> Option<String> {
-        let holds = |folder: &str, path: &str| {
-            let rest = path.strip_prefix(folder.trim_end_matches('/'));
-            rest.is_some_and(|it| it.is_empty() || it.starts_with('/'))
-        };
-        let around = self.binds.iter().filter(|it| holds(&it.0, path));
-        if let Some((inside, outside)) = around.max_by_key(|it| it.0.len()) {
-            let rest = path.get(inside.trim_end_matches('/').len()..).unwrap_or_default();
-            return outside.as_ref().map(|it| format!("{it}{rest}"));
-        }
-        // What happens to a directory happens to what is mounted below it.
-        match self.binds.iter().find(|it| holds(path, &it.0)) {
-            Some((_, outside)) => outside.clone(),
-            None => CallEnvironment::TEMPORARY
-                .first()
-                .map(|it| in_folder(it, path.trim_start_matches('/'))),
-        }
-    }
-}
 
 impl Scanner<'_> {
     /// Runs the command of a container that a program starts. Returns whether it starts one.
@@ -225,21 +195,5 @@ mod tests {
                     \x20   - type: bind\n        source: /etc\n";
         assert_eq!(mounted_sources(text), ["~/.aws", "$HOME", "/etc"]);
         assert_eq!(mounted_sources("volumes: ['./a:/a', \"~/b:/b\"]"), ["./a", "~/b"]);
-    }
-
-    #[test]
-    fn a_mounted_path_is_one_of_this_machine() {
-        let bind = |inside: &str, outside: &str| (inside.to_owned(), Some(outside.to_owned()));
-        let mounts =
-            ContainerMounts { binds: vec![bind("/h", "/home/dev"), bind("/h/x/", "/srv")] };
-        for (path, expected) in [
-            ("/h", "/home/dev"),
-            ("/h/a", "/home/dev/a"),
-            ("/h/x/a", "/srv/a"),
-            ("/", "/home/dev"),
-            ("/hat", "/tmp/hat"),
-        ] {
-            assert_eq!(mounts.host(path).as_deref(), Some(expected), "{path}");
-        }
     }
 }

@@ -5,7 +5,11 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Access, Call, CallEnvironment, Invocation, ResolvedPath, is_nowhere};
+use super::file_access::Access;
+use super::files::is_nowhere;
+use super::invocation::Invocation;
+use super::paths::{CallEnvironment, ResolvedPath};
+use super::tool_call::Call;
 
 /// What an effect does to its target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -1,268 +1,28 @@
 //! The files that a call reads, writes or deletes.
 //!
-//! Contains: [`ProgramDatabase`] (data from `vocabulary.yaml`), the file effects of programs and of tools,
-//! patches, and the git work tree that a program changes.
-//! Does not contain: the resolution of paths (`paths`), redirections (`statements`).
+//! Contains: the file effects of programs and of tools, patches, and the git work tree that a program changes.
+//! Does not contain: the data about programs (`program_database`), the resolution of paths (`paths`), redirections
+//! (`statements`).
 
-use std::borrow::Cow;
-
-use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
+use super::analysis_context::AnalysisContext;
+use super::file_access::{Access, FileAccess, PatchFile};
+use super::find::deleted_by_find;
+use super::invocation::{Invocation, StandardInput};
 use super::paths::{CallEnvironment, ResolvedPath};
-use super::programs::find_roots;
-use super::scope::{ShellOutput, ShellState};
-use super::statements::Scanner;
-use super::words::ShellText;
-use super::wrappers::{file_below, find_names};
-use super::{AnalysisContext, Call, Invocation, StandardInput};
+use super::program_database::{FileEffect, OperandSelector};
+use super::scanner::Scanner;
+use super::shell_output::ShellOutput;
+use super::shell_state::ShellState;
+use super::shell_text::ShellText;
+use super::tool_call::Call;
 use crate::patch;
 use crate::path::in_folder;
 use crate::pattern::CommandPattern;
 use crate::shell::base_name;
 use crate::vocabulary::ValueOptions;
-use policyd_yaml::deferred::Lazy;
-use policyd_yaml::rows::{NameIndex, RowNames, Rows};
-
-/// Facts about programs, from `vocabulary.yaml`.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ProgramDatabase {
-    /// Programs that run code of other languages.
-    pub interpreters: Lazy<Rows<Interpreter>>,
-    /// Effects of programs on the files in their arguments.
-    pub effects: Lazy<Rows<FileEffect>>,
-    /// Calls in code that start programs or access files.
-    pub calls: Lazy<Vec<CodeCall>>,
-    /// Options and operands that are shell text.
-    pub shell_values: Lazy<Rows<ShellValue>>,
-    /// Tools that read files.
-    pub read_tools: Vec<String>,
-    /// Names of the programs that the vocabulary and the guards list.
-    pub listed: Lazy<NameIndex>,
-}
-
-/// A program that runs code of another language.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Interpreter {
-    /// Name; `*` matches any letters: `python*`.
-    pub program: String,
-    /// Options whose value is code: `-c`.
-    pub code: Vec<String>,
-    /// Options that are followed by something else than code: `-m`.
-    pub other: Vec<String>,
-    /// Whether the first argument is code: `awk`.
-    pub first: bool,
-}
-
-/// Selects operands of a program by position.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub enum OperandSelector {
-    /// No operand.
-    #[default]
-    None,
-    /// All operands.
-    All,
-    /// The first operand.
-    First,
-    /// The last operand.
-    Last,
-    /// All operands but the first.
-    AfterFirst,
-    /// All operands but the last.
-    BeforeLast,
-}
-
-impl OperandSelector {
-    /// Returns the selection for a program whose target is given by an option (`mv -t directory`).
-    pub(super) const fn without_target(self) -> Self {
-        match self {
-            Self::BeforeLast => Self::All,
-            Self::Last => Self::None,
-            Self::None | Self::All | Self::First | Self::AfterFirst => self,
-        }
-    }
-
-    /// Names in `vocabulary.yaml`.
-    pub const NAMES: &[&str] = &["all", "first", "last", "after_first", "before_last"];
-
-    /// Returns the selector with this name, `None` if it is unknown.
-    #[must_use]
-    pub fn find(name: &str) -> Self {
-        match name {
-            "all" => Self::All,
-            "first" => Self::First,
-            "last" => Self::Last,
-            "after_first" => Self::AfterFirst,
-            "before_last" => Self::BeforeLast,
-            _ => Self::None,
-        }
-    }
-
-    /// Returns whether the operand at index `at` of `count` is selected.
-    #[must_use]
-    pub const fn takes(self, at: usize, count: usize) -> bool {
-        match self {
-            Self::None => false,
-            Self::All => true,
-            Self::First => at == 0,
-            Self::Last => at.saturating_add(1) == count,
-            Self::AfterFirst => at > 0,
-            Self::BeforeLast => at.saturating_add(1) < count,
-        }
-    }
-}
-
-/// Effect of programs on the files in their arguments.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct FileEffect {
-    /// Programs with this effect.
-    pub programs: Vec<CommandPattern>,
-    /// Exceptions to `programs`.
-    pub except: Vec<CommandPattern>,
-    /// Operands that are read.
-    pub read: OperandSelector,
-    /// Operands that are written.
-    pub write: OperandSelector,
-    /// Operands that are deleted.
-    pub delete: OperandSelector,
-    /// Operands whose last path segment is the name of a written file in the working directory: a
-    /// downloaded URL.
-    pub saves: OperandSelector,
-    /// Options whose value is a file that is read.
-    pub read_options: Vec<String>,
-    /// Options whose value is a file of statements that the program runs, as it runs those of its standard input.
-    pub run_options: Vec<String>,
-    /// Options whose value is a file that is written.
-    pub write_options: Vec<String>,
-    /// Options whose value is a directory into which files are written.
-    pub folder_options: Vec<String>,
-    /// Operands that are directories written with everything below them. If they are the targets of
-    /// copies, the directory is the one with the name of the source.
-    pub trees: OperandSelector,
-    /// Options whose value is such a directory.
-    pub tree_options: Vec<String>,
-    /// Beginnings of the operands that name files: `OPEN:`. If empty, the whole operand is the name.
-    pub marks: Vec<String>,
-    /// Options without which the first operand is a text, such as the script of `sed`. `None`: it is always a file.
-    pub text_unless: Option<Vec<String>>,
-    /// Whether operands can name files of another machine or system: `host:/path`.
-    pub remote: bool,
-    /// Options whose value is a text, or names a file that is read behind `@`: `-d` of `curl`.
-    pub marked_options: Vec<String>,
-    /// Operands that are directories whose files the program prints. Without such an operand, it is the working directory.
-    pub lists: OperandSelector,
-    /// Whether the program writes any files below the value of one of `tree_options`, or below its
-    /// working directory.
-    pub unpacks: bool,
-}
-
-impl FileEffect {
-    /// Returns the file that an operand names. `None` if it names none. Settings can follow behind a comma.
-    fn marked(&self, operand: &ShellText) -> Option<ShellText> {
-        if self.marks.is_empty() {
-            return Some(operand.clone());
-        }
-        let is_mark = |it: &&String| {
-            operand.text.get(..it.len()).is_some_and(|start| start.eq_ignore_ascii_case(it))
-        };
-        let file = operand.tail(self.marks.iter().find(is_mark)?.len());
-        let end = file.text.find(',').unwrap_or(file.text.len());
-        let text = file.text.get(..end)?.to_owned();
-        Some(ShellText { known_to: file.known_to.min(text.len()), text, ..file })
-    }
-
-    /// Returns the operands that can be files.
-    fn file_operands<'a>(
-        &self,
-        program: &'a Invocation,
-        own_words: usize,
-        values: &Rows<ValueOptions>,
-    ) -> Vec<&'a ShellText> {
-        let operands = program.operands(values);
-        let mut operands = operands.into_iter().skip(own_words).peekable();
-        if let Some(options) = &self.text_unless
-            && !options.iter().any(|it| program.has(it, values))
-        {
-            // What is unknown can be an option, or several words.
-            let is_empty = |it: &ShellText| it.all().is_some_and(str::is_empty);
-            while operands.next_if(|it| is_empty(it)).is_some() {}
-            operands.next_if(|it| it.all().is_some());
-        }
-        operands.collect()
-    }
-
-    /// Returns whether the row says which operands are files.
-    fn selects_operands(&self) -> bool {
-        [self.read, self.write, self.delete].iter().any(|it| *it != OperandSelector::None)
-    }
-}
-
-/// A call in code that starts a program or accesses a file.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct CodeCall {
-    /// Name before the parenthesis: `os.system`.
-    pub call: String,
-    /// Words of the equivalent command; the arguments of the call follow them. If empty, the
-    /// argument is shell text or a list of words.
-    pub like: Vec<String>,
-    /// Programs whose code may contain the call. If empty, all programs.
-    pub only: Vec<String>,
-    /// Whether the argument is code of the same language: `eval`.
-    pub code: bool,
-}
-
-/// Options or operands of some programs that are shell text.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ShellValue {
-    /// Programs with these options.
-    pub programs: Vec<CommandPattern>,
-    /// Options whose value is shell text. If empty, the operands are shell text.
-    pub options: Vec<String>,
-    /// Required prefixes of the shell text: `!` in `vim -c '!ls'`. If empty, no prefix is required.
-    pub after: Vec<String>,
-}
-
-impl RowNames for Interpreter {
-    fn names(&self) -> Vec<Cow<'_, str>> {
-        vec![self.program.as_str().into()]
-    }
-}
-
-impl RowNames for FileEffect {
-    fn names(&self) -> Vec<Cow<'_, str>> {
-        self.programs.iter().map(|it| it.program().into()).collect()
-    }
-}
-
-impl RowNames for ShellValue {
-    fn names(&self) -> Vec<Cow<'_, str>> {
-        self.programs.iter().map(|it| it.program().into()).collect()
-    }
-}
-
-/// Kind of access to a file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Access {
-    /// The content is read.
-    Read,
-    /// The file is changed or created.
-    Write,
-    /// The file is deleted.
-    Delete,
-}
-
-/// An access to a file by a call.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FileAccess {
-    /// Kind of access.
-    pub does: Access,
-    /// Path of the file.
-    pub place: ResolvedPath,
-    /// Index of the program. `None` if the tool itself accesses the file.
-    pub program: Option<usize>,
-    /// Whether a written file keeps its content: text is appended, or only its attributes change.
-    pub keeps: bool,
-}
+use policyd_yaml::rows::Rows;
 
 /// Programs that change the attributes of a file, or create it, and keep its content.
 const KEEPERS: [&str; 12] = [
@@ -272,18 +32,6 @@ const KEEPERS: [&str; 12] = [
 
 /// Programs that make a named pipe.
 const PIPE_MAKERS: [&str; 2] = ["mkfifo", "mknod"];
-
-/// A patch file that a program applies.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PatchFile {
-    /// Absolute path of the patch file.
-    pub path: String,
-    /// Directory to which the paths in the patch are relative, as written. `None` for the working
-    /// directory of the program.
-    pub folder: Option<String>,
-    /// Index of the program.
-    pub program: usize,
-}
 
 impl Call {
     /// Adds the files of a patch whose text was read from disk.
@@ -643,22 +391,6 @@ fn names_marked_file(value: &ShellText) -> bool {
     value.known_to == 0
         || text.split_once('@').is_some_and(|(before, _)| is_name(before))
         || ["=@", "=<"].iter().any(|it| text.contains(it))
-}
-
-/// Returns the files that `find` deletes. Without a test it is the root itself, otherwise files
-/// below the root.
-fn deleted_by_find(finder: &[ShellText]) -> Vec<ShellText> {
-    let names = find_names(finder);
-    let mut tests = finder.iter().filter(|it| it.text.starts_with('-'));
-    let all = tests.all(|it| matches!(it.text.as_str(), "-delete" | "-depth" | "-type"));
-    let found = |root: ShellText| -> Vec<ShellText> {
-        match names.as_slice() {
-            [] if all => vec![root],
-            [] => vec![root.below()],
-            names => names.iter().filter_map(|it| file_below(&root, it)).collect(),
-        }
-    };
-    find_roots(finder).into_iter().flat_map(found).collect()
 }
 
 /// Returns the files that a program creates in its target directory: one for each source with a

@@ -9,12 +9,12 @@ use std::collections::BTreeSet;
 
 use tree_sitter::Node;
 
+use super::invocation::{Invocation, StandardInput};
 use super::paths::{could_be_named, is_wild, letters};
-use super::scope::ShellState;
-use super::statements::Scanner;
-use super::words::ShellText;
-use super::wrappers::SimpleCommand;
-use super::{Invocation, StandardInput};
+use super::scanner::Scanner;
+use super::shell_state::ShellState;
+use super::shell_text::ShellText;
+use super::simple_command::SimpleCommand;
 use crate::glob::word_matches;
 use crate::shell::{base_name, is_assignment, node_text};
 

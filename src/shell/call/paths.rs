@@ -11,7 +11,7 @@ use std::sync::OnceLock;
 
 use serde::{Deserialize, Serialize};
 
-use super::words::ShellText;
+use super::shell_text::ShellText;
 use crate::glob::{PathGlob, word_matches};
 use crate::path::in_shell;
 

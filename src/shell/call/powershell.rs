@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-use super::words::ShellText;
+use super::shell_text::ShellText;
 use crate::limits::SHELL_TEXT_MAX;
 use crate::shell::{ShellWord, quote};
 

@@ -1,24 +1,25 @@
 //! One program that a command line starts, after its wrappers were removed.
 //!
-//! Contains: [`Invocation`] values and their options and operands, builtins of the shell, and the text that
-//! simple programs (`echo`, `printf`, `base64 -d`) print.
-//! Does not contain: wrappers (`wrappers`), the files that a program touches (`files`), code of other languages
-//! (`code`).
+//! Contains: the start of a program, builtins of the shell, and the text that simple programs (`echo`, `printf`,
+//! `base64 -d`) print.
+//! Does not contain: options and operands (`invocation`), wrappers (`wrappers`), the files that a program touches
+//! (`files`), code of other languages (`code`).
 
-use super::files::OperandSelector;
+use super::find::{find_roots, found_files};
 use super::hidden::OUTPUT_PIPE;
+use super::invocation::{Invocation, StandardInput, is_standard_input};
 use super::paths::CallEnvironment;
-use super::scope::{ShellOutput, ShellState, WorkingFolder};
+use super::program_database::OperandSelector;
+use super::scanner::Scanner;
 use super::scripts::{ScriptKind, is_code_file};
-use super::statements::{Redirects, Scanner};
-use super::words::{ShellText, emptied_by};
-use super::wrappers::{SimpleCommand, file_below, find_names, is_standard_input};
-use super::{Invocation, StandardInput};
+use super::shell_output::ShellOutput;
+use super::shell_state::{ShellState, WorkingFolder};
+use super::shell_text::ShellText;
+use super::simple_command::{Redirects, SimpleCommand};
+use super::words::emptied_by;
 use crate::path::in_folder;
-use crate::pattern::{CommandPattern, ValuesOf, bundled_letters};
-use crate::shell::{base_name, is_keyword, own_folder, unescape, unescape_ansi};
-use crate::vocabulary::ValueOptions;
-use policyd_yaml::rows::Rows;
+use crate::pattern::CommandPattern;
+use crate::shell::{base_name, is_keyword, unescape, unescape_ansi};
 
 impl Scanner<'_> {
     /// Builds the program that a list of words starts.
@@ -496,237 +497,6 @@ fn first_line(text: &str) -> String {
     line
 }
 
-/// An argument that is not `--` and not the value of an option.
-enum ProgramArgument<'a> {
-    /// An option, without a value in the same word.
-    Option(&'a str),
-    Operand(&'a ShellText),
-}
-
-impl Invocation {
-    /// Returns whether a command pattern matches the program. An unknown word matches every
-    /// pattern.
-    #[must_use]
-    #[inline]
-    pub fn is(&self, pattern: &CommandPattern, values: &Rows<ValueOptions>) -> bool {
-        let args = self.args.iter().map(|it| it.text.as_str());
-        pattern.matches_words(&self.name, args, values)
-    }
-
-    /// Returns how many words are before `--help` or `--version`, if the arguments ask for nothing else: the program then
-    /// does nothing, provided that these words are its subcommand. `None` if that is not certain.
-    ///
-    /// No further argument is certain. An option before `--help` can take it as its value (`--body --help`), except one
-    /// of a subcommand of which the vocabulary lists the options with values. Programs of BSD end their options at the
-    /// first operand (`rm -r a --help`). `--version` can have a value (`gem yank a --version 1`), and a script of the
-    /// project may know neither (`./deploy.sh --help`).
-    #[must_use]
-    pub fn words_before_help(&self, values: &Rows<ValueOptions>) -> Option<usize> {
-        let (last, before) = self.args.split_last()?;
-        let asked = last.all().filter(|it| matches!(*it, "--help" | "--version"))?;
-        if !before.iter().all(ShellText::is_known) || !own_folder(&self.called.text).is_empty() {
-            return None;
-        }
-        if !before.iter().any(|it| it.text.starts_with(['-', '+'])) {
-            return Some(before.len());
-        }
-        let sub = before.first().map_or("", |it| it.text.as_str());
-        let is_of = |it: &ValueOptions| it.program.split_once(' ') == Some((&self.name, sub));
-        if asked != "--help" || !values.named(&self.name).any(is_of) {
-            return None;
-        }
-        let arguments = self.split_arguments(values);
-        let operands = arguments.iter().filter(|it| matches!(it, ProgramArgument::Operand(_)));
-        let is_option = matches!(arguments.last(), Some(ProgramArgument::Option("--help")));
-        is_option.then(|| operands.count())
-    }
-
-    /// Returns whether an option is given: `-r` alone or in a bundle, `--recursive` or an
-    /// abbreviation of it. A later `--no-recursive` removes it.
-    #[must_use]
-    pub fn has(&self, option: &str, values: &Rows<ValueOptions>) -> bool {
-        let mut given = false;
-        for arg in self.split_arguments(values) {
-            let ProgramArgument::Option(arg) = arg else { continue };
-            let (name, _) = split_option(arg);
-            if same_option(option, name) {
-                given = true;
-            } else if let Some(taken) = name.strip_prefix("--no-")
-                && option.strip_prefix("--").is_some_and(|it| it == taken)
-            {
-                given = false;
-            }
-        }
-        given
-    }
-
-    /// Returns whether the program has no other options than these. Each letter of a bundle is an option. Numbers
-    /// (`-20`) do not count.
-    pub fn has_only(&self, allowed: &[String], values: &Rows<ValueOptions>) -> bool {
-        let is_listed = |name: &str| allowed.iter().any(|it| it == name);
-        self.split_arguments(values).into_iter().all(|arg| {
-            let ProgramArgument::Option(word) = arg else { return true };
-            let (name, _) = split_option(word);
-            let letters = word.strip_prefix('-').filter(|it| !it.starts_with('-'));
-            let each =
-                |it: &str| it.chars().all(|c| c.is_ascii_digit() || is_listed(&format!("-{c}")));
-            is_listed(name) || letters.is_some_and(each)
-        })
-    }
-
-    /// Returns the values of an option: `-o file`, `-ofile`, `--output file`, `--output=file`.
-    pub fn values<'a>(&'a self, option: &'a str) -> impl Iterator<Item = ShellText> + 'a {
-        let words = self.args.iter().enumerate();
-        let end = self.end_of_options();
-        words.take(end).filter_map(move |(at, arg)| {
-            let next = || self.args.get(at.saturating_add(1)).cloned();
-            let text = arg.text.as_str();
-            if text == option {
-                return next();
-            }
-            if option.starts_with("--") {
-                let (name, value) = split_option(text);
-                if !(name.starts_with("--") && same_option(option, name)) {
-                    return None;
-                }
-                return match value {
-                    Some(at) => Some(arg.tail(at)),
-                    None => next(),
-                };
-            }
-            let is_letter = option.len() == 2;
-            let glued = text.strip_prefix(option).filter(|_| is_letter && !text.starts_with("--"));
-            if let Some(value) = glued {
-                let value = arg.tail(text.len().saturating_sub(value.len()));
-                return Some(match value.text.starts_with('=') {
-                    true => value.tail(1),
-                    false => value,
-                });
-            }
-            // The last letter of a bundle takes the next word.
-            let letter = option.strip_prefix('-')?;
-            let bundled = is_letter && bundled_letters(text).is_some_and(|it| it.ends_with(letter));
-            if bundled { next() } else { None }
-        })
-    }
-
-    /// Returns the values of a one-letter option in a bundle: `-sFfile`.
-    pub(super) fn bundled_values<'a>(
-        &'a self,
-        option: &'a str,
-        rows: &'a Rows<ValueOptions>,
-    ) -> impl Iterator<Item = ShellText> + 'a {
-        let own = rows.named(&self.name).filter(|it| it.program == self.name);
-        let own = own.flat_map(|it| &it.options);
-        let known: Vec<String> = own.cloned().collect();
-        let words = self.args.iter().take(self.end_of_options());
-        words.filter_map(move |arg| {
-            let bundle = arg.text.starts_with('-') && !arg.text.starts_with("--");
-            let (told, takes_next) = option_of(&known, &arg.text).filter(|_| bundle)?;
-            let letter = option.strip_prefix('-').filter(|it| it.len() == 1)?;
-            let ours = told.len() > 2 && !takes_next && told.ends_with(letter);
-            ours.then(|| arg.tail(told.len()))
-        })
-    }
-
-    /// Returns the arguments that are neither options nor values of options.
-    #[must_use]
-    pub fn operands(&self, values: &Rows<ValueOptions>) -> Vec<&ShellText> {
-        if self.name == "find" {
-            // Behind the directories, a word belongs to a test or an action.
-            return named_roots(&self.args).collect();
-        }
-        let operand = |it| if let ProgramArgument::Operand(text) = it { Some(text) } else { None };
-        self.split_arguments(values).into_iter().filter_map(operand).collect()
-    }
-
-    /// Returns options and operands in order. The row of a subcommand (`git commit`) lists the
-    /// options with values: their letters may be part of a bundle, and `-S*` takes its value only
-    /// from the same word.
-    fn split_arguments(&self, rows: &Rows<ValueOptions>) -> Vec<ProgramArgument<'_>> {
-        let own = ValuesOf { program: &self.name, rows };
-        let mut sub: Option<&[String]> = None;
-        let mut found = Vec::new();
-        let mut words = self.args.iter();
-        while let Some(whole) = words.next() {
-            let word = whole.text.as_str();
-            if word == "--" {
-                found.extend(words.map(ProgramArgument::Operand));
-                break;
-            }
-            if word.len() < 2 || !word.starts_with('-') {
-                sub = sub.or_else(|| Some(subcommand(rows, &self.name, word)));
-                found.push(ProgramArgument::Operand(whole));
-                continue;
-            }
-            let (option, takes_next) = match option_of(sub.unwrap_or_default(), word) {
-                Some(told) => told,
-                // In `-C/path`, the letters of the value are not options.
-                None => match own.attached(word) {
-                    Some((option, _)) => (option, false),
-                    None => (word, own.takes_value(word)),
-                },
-            };
-            found.push(ProgramArgument::Option(option));
-            if takes_next {
-                words.next();
-            }
-        }
-        found
-    }
-
-    fn end_of_options(&self) -> usize {
-        self.args.iter().position(|it| it.text == "--").unwrap_or(self.args.len())
-    }
-}
-
-/// Returns the options with values of a subcommand: the row `git commit`.
-fn subcommand<'a>(rows: &'a Rows<ValueOptions>, program: &str, word: &str) -> &'a [String] {
-    let of_both = |it: &&ValueOptions| it.program.split_once(' ') == Some((program, word));
-    rows.named(program).find(of_both).map_or(&[], |it| &it.options)
-}
-
-/// Returns the option in a word that takes a value, without the value, and whether the next word is
-/// the value.
-fn option_of<'w>(known: &[String], word: &'w str) -> Option<(&'w str, bool)> {
-    if word.starts_with("--") {
-        return known.iter().any(|it| it == word).then_some((word, true));
-    }
-    let letter_of = |it: &str, c: char| {
-        it.strip_prefix('-').and_then(|it| it.strip_prefix(c)).map(str::to_owned)
-    };
-    let (at, letter, rest) = word.char_indices().skip(1).find_map(|(at, c)| {
-        let rest = known.iter().find_map(|it| letter_of(it, c).filter(|it| it.len() < 2))?;
-        Some((at, c, rest))
-    })?;
-    let end = at.saturating_add(letter.len_utf8());
-    Some((word.get(..end)?, rest.is_empty() && end == word.len()))
-}
-
-/// Splits an option into its name and the byte offset of its value.
-fn split_option(arg: &str) -> (&str, Option<usize>) {
-    match arg.split_once('=') {
-        Some((name, _)) => (name, Some(name.len().saturating_add(1))),
-        None => (arg, None),
-    }
-}
-
-/// Returns whether a given option is the wanted one.
-fn same_option(wanted: &str, given: &str) -> bool {
-    if wanted == given {
-        return true;
-    }
-    if let Some(long) = wanted.strip_prefix("--") {
-        // Programs accept an unambiguous beginning of a long option.
-        let short = given.strip_prefix("--").unwrap_or_default();
-        return !short.is_empty() && long.starts_with(short);
-    }
-    match (bundled_letters(wanted), bundled_letters(given)) {
-        (Some(wanted), Some(given)) if wanted.len() == 1 => given.contains(wanted),
-        _ => false,
-    }
-}
-
 /// The file without content.
 const NOTHING: &str = "/dev/null";
 /// Programs that print lines of their input, all or some.
@@ -821,54 +591,6 @@ impl Scanner<'_> {
         let below: Vec<ShellText> = chosen.map(|it| it.1.below()).collect();
         if below.is_empty() { vec![ShellText::known(".").below()] } else { below }
     }
-}
-
-/// Returns the files below a directory that `find` prints. Without a test, it also prints the directory.
-fn found_files(root: &ShellText, args: &[ShellText]) -> Vec<ShellText> {
-    const TESTS: [&str; 21] = [
-        "-name",
-        "-iname",
-        "-path",
-        "-ipath",
-        "-regex",
-        "-iregex",
-        "-newer",
-        "-empty",
-        "-mtime",
-        "-mmin",
-        "-atime",
-        "-amin",
-        "-ctime",
-        "-cmin",
-        "-size",
-        "-user",
-        "-group",
-        "-perm",
-        "-inum",
-        "-samefile",
-        "-mindepth",
-    ];
-    let is_tested = args.iter().any(|it| TESTS.contains(&it.text.as_str()));
-    let mut kinds = args.iter().skip_while(|it| it.text != "-type").skip(1);
-    let is_file = kinds.next().and_then(ShellText::all).is_some_and(|it| !it.contains('d'));
-    let names = find_names(args);
-    let named = names.iter().filter_map(|it| file_below(root, it));
-    let own = (!is_tested && !is_file).then(|| root.clone());
-    std::iter::once(root.below()).chain(own).chain(named).collect()
-}
-
-/// Returns the directories that `find` searches.
-pub(super) fn find_roots(args: &[ShellText]) -> Vec<ShellText> {
-    let roots: Vec<ShellText> = named_roots(args).cloned().collect();
-    if roots.is_empty() { vec![ShellText::known(".")] } else { roots }
-}
-
-/// Returns the directories that the arguments of `find` name.
-fn named_roots(args: &[ShellText]) -> impl Iterator<Item = &ShellText> {
-    let before = args.iter().skip_while(|it| {
-        matches!(it.text.as_str(), "-H" | "-L" | "-P") || it.text.starts_with("-O")
-    });
-    before.take_while(|it| !it.text.starts_with(['-', '(', '!']))
 }
 
 /// Returns the path of each program that `which` searches for. The installation directory is

@@ -23,7 +23,7 @@ type Values = BTreeMap<String, String>;
 
 /// A target of a `Makefile`, or a recipe of a `justfile`.
 #[derive(Debug, Default)]
-struct Task {
+struct TaskRecipe {
     needs: Vec<String>,
     parameters: Vec<String>,
     lines: Vec<TaskLine>,
@@ -31,14 +31,14 @@ struct Task {
 
 /// Tasks in the order of their file.
 #[derive(Debug, Default)]
-struct Tasks(Vec<(String, Task)>);
+struct Tasks(Vec<(String, TaskRecipe)>);
 
 impl Tasks {
     /// Returns a task and all that it needs, each once.
-    fn with_needs<'t>(&'t self, wanted: &str) -> Vec<(&'t str, &'t Task)> {
+    fn with_needs<'t>(&'t self, wanted: &str) -> Vec<(&'t str, &'t TaskRecipe)> {
         let (mut found, mut open) = (Vec::new(), vec![wanted]);
         while let Some(name) = open.pop() {
-            let is_known = found.iter().any(|(it, _): &(&str, &Task)| *it == name);
+            let is_known = found.iter().any(|(it, _): &(&str, &TaskRecipe)| *it == name);
             if is_known || found.len() >= TASKS_MAX {
                 continue;
             }
@@ -104,8 +104,11 @@ fn make_tasks(text: &str, values: &mut Values) -> Tasks {
             current.push(tasks.0.len());
             let needs = needs.split_whitespace().filter(|it| *it != "|").map(str::to_owned);
             let lines = Some((at, recipe.trim().to_owned())).filter(|it| !it.1.is_empty());
-            let task =
-                Task { needs: needs.collect(), lines: Vec::from_iter(lines), ..Task::default() };
+            let task = TaskRecipe {
+                needs: needs.collect(),
+                lines: Vec::from_iter(lines),
+                ..TaskRecipe::default()
+            };
             tasks.0.push((name.to_owned(), task));
         }
     }
@@ -249,8 +252,11 @@ fn just_tasks(text: &str, values: &mut Values) -> Tasks {
             let mut words = head.split_whitespace().map(str::to_owned);
             let name = words.next().unwrap_or_default().trim_start_matches('@').to_owned();
             let needs = needs.split_whitespace().map(|it| it.trim_matches(['(', ')']).to_owned());
-            let task =
-                Task { needs: needs.collect(), parameters: words.collect(), ..Task::default() };
+            let task = TaskRecipe {
+                needs: needs.collect(),
+                parameters: words.collect(),
+                ..TaskRecipe::default()
+            };
             tasks.0.push((name, task));
         }
     }

@@ -1,21 +1,20 @@
 //! Files that a call runs: `bash x.sh`, `python x.py`, `./x`, `make t`, `npm run t`, `psql -f x.sql`.
 //!
-//! Contains: [`Script`], which programs run which file, and the analysis of the file as a call of its own.
+//! Contains: which programs run which file, and the analysis of the file as a call of its own.
 //! Does not contain: the files of task runners (`recipes`), files that the line itself wrote (`statements`).
 //!
 //! The file is analyzed as it is now. What another program writes into it before it runs is not seen.
 
-use super::files::FileEffect;
+use super::invocation::{Invocation, StandardInput};
+use super::program_database::FileEffect;
 use super::recipes::{TaskLine, justfile, makefile, package_scripts};
-use super::scope::{ShellState, WorkingFolder};
-use super::statements::Scanner;
-use super::words::ShellText;
-use super::{Call, Invocation, StandardInput};
+use super::scanner::Scanner;
+use super::shell_state::{ShellState, WorkingFolder};
+use super::shell_text::ShellText;
+use super::tool_call::{Call, Script};
 use crate::path::in_folder;
 use crate::shell::base_name;
 
-/// Files that one call runs, and those that they run.
-pub(super) const SCRIPTS_MAX: usize = 16;
 /// Directories above the working directory in which a task runner looks for its file.
 const PARENTS_MAX: usize = 4;
 
@@ -36,19 +35,6 @@ const PRINT_ONLY: [&str; 4] = ["-n", "--dry-run", "--just-print", "--recon"];
 /// Returns whether a name has the ending of a file of code.
 pub(super) fn is_code_file(name: &str) -> bool {
     LANGUAGES.iter().any(|it| name.ends_with(it.0))
-}
-
-/// A file that a call runs.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Script {
-    /// Absolute path.
-    pub path: String,
-    /// Its text.
-    pub text: String,
-    /// What it does. Variables and arguments are those of the call, as far as they are known.
-    pub call: Call,
-    /// The line of each program of `call`, counted from 1.
-    pub lines: Vec<usize>,
 }
 
 /// How a file is read.

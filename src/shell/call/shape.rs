@@ -6,9 +6,12 @@
 
 use serde_json::{Map, Value as Json};
 
-use super::files::{Access, FileAccess};
+use super::analysis_context::AnalysisContext;
+use super::file_access::{Access, FileAccess};
 use super::paths::ResolvedPath;
-use super::{AnalysisContext, Call, powershell, statements};
+use super::powershell;
+use super::statements;
+use super::tool_call::Call;
 use crate::glob::word_matches;
 use crate::shell::{quote, syntax};
 

@@ -8,9 +8,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value as Json};
 
+use super::file_access::Access;
 use super::files::patch_text;
 use super::shape;
-use super::{Access, Call};
+use super::tool_call::Call;
 use crate::patch;
 
 /// Longest text behind an edit, in bytes. An edit can make a text longer many times over.

@@ -1,29 +1,22 @@
 //! Directory trees that a call writes: copies, archives, checkouts, mounts and links. Any file below the directory
 //! may be written.
 //!
-//! Contains: [`TreeWrite`] and the recognition of the directory.
+//! Contains: the recognition of the directory.
 //! Does not contain: writes of files that the call names (`files`).
 
-use super::files::{FileEffect, OperandSelector, is_remote};
-use super::paths::{CallEnvironment, ResolvedPath};
-use super::scope::ShellState;
-use super::statements::Scanner;
-use super::words::ShellText;
-use super::{Call, Invocation};
+use super::file_access::TreeWrite;
+use super::files::{folder_of, is_remote};
+use super::invocation::Invocation;
+use super::paths::{CallEnvironment, PathMatchers};
+use super::program_database::{FileEffect, OperandSelector};
+use super::scanner::Scanner;
+use super::shell_state::ShellState;
+use super::shell_text::ShellText;
+use super::tool_call::Call;
 use crate::path::in_folder;
 use crate::shell::base_name;
 use crate::vocabulary::ValueOptions;
 use policyd_yaml::rows::Rows;
-
-/// A directory that is written with everything below it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TreeWrite {
-    /// The directory.
-    pub place: ResolvedPath,
-    /// Whether this is true only if the directory does not exist yet. An existing one receives a
-    /// directory with the name of the source instead.
-    pub if_missing: bool,
-}
 
 /// Options by which the target of a copy is never a directory that receives the source.
 const EXACT_TARGET: [&str; 3] = ["-T", "--no-target-directory", "--no-dereference"];
@@ -35,7 +28,7 @@ const CONTENT_ENDS: [&str; 4] = ["/", "/.", "/*", "/.*"];
 impl Call {
     /// Returns whether a directory tree that the call writes may contain a file of some globs.
     #[must_use]
-    pub fn overwrites(&self, globs: &super::PathMatchers, around: &CallEnvironment) -> bool {
+    pub fn overwrites(&self, globs: &PathMatchers, around: &CallEnvironment) -> bool {
         let is_written = |it: &&TreeWrite| {
             let path = it.place.absolute.as_deref().unwrap_or_default();
             !it.if_missing || around.missing.contains(path)
@@ -59,7 +52,7 @@ impl Scanner<'_> {
         let trees = trees_of(row, program, self.context.lens.value_options());
         let around = self.context.around;
         let here = match program.name.as_str() {
-            "git" => super::files::folder_of(program, around),
+            "git" => folder_of(program, around),
             _ => scope.folder.path.clone(),
         };
         let trees = trees.into_iter().filter(|it| !row.remote || !is_remote(&it.0));

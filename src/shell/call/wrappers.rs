@@ -4,38 +4,22 @@
 //! another program for each item, and options whose value is shell text.
 //! Does not contain: the generic recognition of one wrapper (`facts::shell`), the program itself (`programs`).
 
-use super::files::ShellValue;
-use super::programs::find_roots;
-use super::scope::{MANY_VALUES, ShellOutput, ShellState, WorkingFolder};
+use super::find::{file_below, find_names, find_roots};
+use super::invocation::{Invocation, StandardInput, is_standard_input};
+use super::program_database::ShellValue;
+use super::scanner::Scanner;
 use super::scripts::ScriptKind;
-use super::statements::{Redirects, Scanner};
-use super::words::ShellText;
-use super::{Invocation, StandardInput};
+use super::shell_output::ShellOutput;
+use super::shell_state::{MANY_VALUES, ShellState, WorkingFolder};
+use super::shell_text::ShellText;
+use super::simple_command::{Redirects, SimpleCommand};
 use crate::glob::word_matches;
 use crate::limits::SHELL_DEPTH_MAX;
-use crate::path::in_folder;
 use crate::pattern::CommandPattern;
 use crate::shell::{
     COPROCESS, ShellWord, UnwrapResult, base_name, is_assignment, is_keyword, quote, unwrap_command,
 };
 use policyd_yaml::rows::Rows;
-
-/// A simple command after the expansion of its words.
-#[derive(Debug, Default)]
-pub(super) struct SimpleCommand {
-    pub(super) words: Vec<ShellText>,
-    /// Variables that are set for the command, or by the command if it has no words.
-    pub(super) variables: Vec<(String, Vec<ShellText>)>,
-    pub(super) redirects: Redirects,
-    pub(super) wrappers: Vec<String>,
-}
-
-impl SimpleCommand {
-    /// Returns a command without variables of its own.
-    const fn new(words: Vec<ShellText>, redirects: Redirects, wrappers: Vec<String>) -> Self {
-        Self { words, variables: Vec::new(), redirects, wrappers }
-    }
-}
 
 /// The command that is left after one wrapper was removed.
 enum UnwrapStep {
@@ -487,11 +471,6 @@ fn holds_text(words: &[ShellText]) -> bool {
     words.first().is_some_and(|it| it.text.contains(char::is_whitespace))
 }
 
-/// Returns whether the name of a script is the standard input.
-pub(super) fn is_standard_input(name: &str) -> bool {
-    matches!(name, "-" | "/dev/stdin" | "/dev/fd/0" | "/proc/self/fd/0")
-}
-
 /// Joins words to a command line.
 #[must_use]
 pub(super) fn line(words: &[String]) -> String {
@@ -673,44 +652,6 @@ fn put(word: &ShellText, mark: &str, value: &ShellText) -> ShellText {
         made.append(&ShellText::known(piece));
     }
     made
-}
-
-/// Returns the names, or the paths below a root, that `find` searches for.
-pub(super) fn find_names(finder: &[ShellText]) -> Vec<ShellText> {
-    // Names of skipped files (`-prune`) are names, too. If there are several tests, the name is the
-    // most specific.
-    let tests = ["-prune", "-name", "-iname"];
-    let by_path = !finder.iter().any(|it| tests.contains(&it.text.as_str()));
-    let mut names = Vec::new();
-    for (at, word) in finder.iter().enumerate() {
-        let before = at.checked_sub(1).and_then(|it| finder.get(it));
-        let is_negated = before.is_some_and(|it| matches!(it.text.as_str(), "!" | "-not"));
-        let value = finder.get(at + 1).filter(|_| !is_negated);
-        match word.text.as_str() {
-            "-name" | "-iname" => names.extend(value.cloned()),
-            "-path" | "-ipath" | "-wholename" if by_path => {
-                names.extend(value.and_then(below_any));
-            }
-            _ => {}
-        }
-    }
-    names
-}
-
-/// Returns the part of a path pattern below any directory: for `*/.ssh/*` it is `.ssh/*`.
-fn below_any(path: &ShellText) -> Option<ShellText> {
-    let path = path.all()?.trim_start_matches(['*', '.']);
-    let below = path.strip_prefix('/').filter(|it| !it.is_empty() && !it.starts_with('*'));
-    below.map(ShellText::known)
-}
-
-/// Returns a file with a name below a directory, if both are known.
-pub(super) fn file_below(folder: &ShellText, name: &ShellText) -> Option<ShellText> {
-    let (folder, name) = (folder.all()?, name.all()?);
-    Some(ShellText {
-        glob: name.contains(['*', '?', '[']),
-        ..ShellText::known(in_folder(folder, name))
-    })
 }
 
 /// Ends of a line that is typed into a terminal.

@@ -13,6 +13,7 @@ use crate::choice_record;
 use crate::daily_costs;
 use crate::enforcement::EnforcementStore;
 use crate::escalations::{EscalationStore, EscalationSubject};
+use crate::foreign_choices;
 use crate::memory::MemoryStore;
 use crate::pack_history::PackHistoryStore;
 use crate::pack_lock::PackLock;
@@ -300,7 +301,7 @@ fn a_record_that_cannot_be_used_is_an_error_at_each_event() {
         choose(&world, 1);
         for _ in 0..2 {
             let files = ChoiceFiles::read(&world, Path::new(ROOT));
-            assert!(choice_record::take_foreign_changes(&world, &files).is_err(), "{text}");
+            assert!(foreign_choices::take_foreign_changes(&world, &files).is_err(), "{text}");
             assert_eq!(world.get(path).unwrap(), text.as_bytes());
         }
     }

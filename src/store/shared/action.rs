@@ -5,11 +5,12 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::runs::SharedRun;
-use super::signals::{SignalChange, SignalResponse, signal_of};
+use super::document_kind::{APPROVAL, BREAKER, ESCALATION, RUN, SIGNAL, TASK};
+use super::run_record::SharedRun;
+use super::signal_document::{SignalChange, SignalResponse, signal_of};
 use super::void::VoidQuestion;
 use crate::breakers::record;
-use crate::escalations::{self, escalation_of};
+use crate::escalation_record::{self, escalation_of};
 use crate::task_record::{record_of, task_of};
 use policyd_state::approval::{self, ApprovalEffect, ApprovalEvent, BlockedCall, CallRequest};
 use policyd_state::breaker::{
@@ -22,20 +23,6 @@ use policyd_state::escalation::{self, EscalationEffect, EscalationEvent};
 use policyd_world::server::{DocumentName, NewContent};
 use policyd_yaml::time::Timestamp;
 
-/// Kind of the document of a circuit breaker.
-pub const BREAKER: &str = "breaker";
-/// Kind of the document of a task.
-pub const TASK: &str = "task";
-/// Kind of the document of an escalation.
-pub const ESCALATION: &str = "escalation";
-/// Kind of the document of a request to let a blocked call pass.
-pub const APPROVAL: &str = "approval";
-/// Kind of the document of a supervised run.
-pub const RUN: &str = "run";
-/// Kind of the document of a signal.
-pub const SIGNAL: &str = "signal";
-/// All kinds.
-pub const KINDS: [&str; 6] = [BREAKER, TASK, ESCALATION, APPROVAL, RUN, SIGNAL];
 /// Key of the queue in the document of a task.
 const QUEUE: &str = "queue";
 /// Key of the Markdown text in the document of an escalation.
@@ -477,7 +464,7 @@ impl EscalationChange {
         };
         let Some(escalation) = known.and_then(escalation_of) else { return (None, None) };
         let (next, effect) = escalation::step(&escalation, event, at);
-        let changed = (next != escalation).then(|| escalations::record_of(&next, known));
+        let changed = (next != escalation).then(|| escalation_record::record_of(&next, known));
         (changed, Some(effect))
     }
 }

@@ -6,13 +6,15 @@ use std::time::Duration;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use super::action::{BREAKER, ESCALATION, TASK, TEXT, task_document};
+use super::action::{TEXT, task_document};
 use super::approvals::sent_document;
+use super::document_kind::{BREAKER, ESCALATION, TASK};
 use super::mirror::{APPROVALS, RUNS, SIGNALS};
 use super::settings::{SharedStoreSettings, SharedSubject};
 use super::{SharedStore, SyncError, position};
 use crate::breakers::BreakerStore;
-use crate::escalations::{self, EscalationStore};
+use crate::escalation_record;
+use crate::escalations::EscalationStore;
 use crate::queues::QueueStore;
 use policyd_base::limits::{HOOK_LOCK_WAIT, SHARED_CLOCK_TOLERANCE, SHARED_COMPARED_BYTES_MAX};
 use policyd_world::server::{
@@ -222,7 +224,7 @@ impl SharedStore<'_> {
         if self.settings.shares(SharedSubject::Escalations) {
             let store = EscalationStore::new(world, root, durability(), HOOK_LOCK_WAIT);
             for it in store.all()? {
-                let mut document = escalations::record_of(&it, None);
+                let mut document = escalation_record::record_of(&it, None);
                 if let Some(fields) = document.as_object_mut() {
                     fields.insert(TEXT.to_owned(), store.question(&it.id).into());
                 }

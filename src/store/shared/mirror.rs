@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::SharedStore;
-use super::action::{APPROVAL, RUN, SIGNAL};
+use super::document_kind::{APPROVAL, RUN, SIGNAL};
 use crate::document::{DocumentError, Documents};
 use policyd_base::limits::{
     APPROVALS_KEPT, HOOK_LOCK_WAIT, MIRROR_BYTES_MAX, SHARED_RUNS_KEPT, SHARED_SIGNALS_KEPT,

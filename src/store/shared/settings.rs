@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use sha2::{Digest, Sha256};
 
-use super::action::{APPROVAL, ESCALATION, RUN, SIGNAL, TASK};
+use super::document_kind::{APPROVAL, ESCALATION, RUN, SIGNAL, TASK};
 use crate::configuration::{Configuration, ConfigurationOwner};
 use crate::user;
 use policyd_base::limits::{PASSWORD_BYTES_MAX, PASSWORD_COMMAND_TIME};

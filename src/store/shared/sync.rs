@@ -8,15 +8,14 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::SharedStore;
-use super::action::{
-    APPROVAL, BREAKER, ESCALATION, KINDS, RUN, SIGNAL, SharedAction, SharedResponse, TASK,
-};
+use super::action::{SharedAction, SharedResponse};
+use super::document_kind::{APPROVAL, BREAKER, ESCALATION, KINDS, RUN, SIGNAL, TASK};
 use super::mirror::{RUNS, SIGNALS};
 use super::outbox::{QueuedOperation, UnreadOperation};
 use super::position::SyncPosition;
 use super::sent::SentLog;
 use super::settings::SharedSettingsError;
-use super::signals::on_local_clock;
+use super::signal_document::on_local_clock;
 use super::void::VoidQuestion;
 use crate::breakers::BreakerStore;
 use crate::document::DocumentError;

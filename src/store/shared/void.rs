@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::action::{SharedAction, SharedResponse, TaskChange};
-use super::signals::{SignalChange, SignalResponse};
+use super::signal_document::{SignalChange, SignalResponse};
 use policyd_state::dead_letter::TaskEffect;
 use policyd_world::server::NewContent;
 

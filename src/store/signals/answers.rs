@@ -2,8 +2,9 @@
 
 use serde_json::{Map, Value};
 
+use super::SignalStore;
+use super::found::message_of;
 use super::ledger::Ending;
-use super::{SignalStore, message_of};
 use crate::document::DocumentError;
 use policyd_state::signal::End;
 use policyd_world::WorldError;

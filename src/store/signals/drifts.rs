@@ -4,48 +4,19 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
+use super::appended_drift::AppendedDrift;
+use super::follow_up::{FollowUpHandler, Processed, SignalFollowUp};
 use super::found::is_id;
-use super::process::{FollowUpHandler, Processed, SignalFollowUp};
 use super::{LockedSignals, SignalStore};
 use policyd_base::limits::{DRIFTS_AT_ONCE_MAX, DRIFTS_READ_BYTES_MAX};
 use policyd_policy::signals::SignalStorage;
-use policyd_state::stored::{count, or_default};
 use policyd_world::WorldError;
 use policyd_yaml::time::Timestamp;
 
 /// Longest duration of the effects of the drifts of one pass; then another process tries again.
 const EFFECT_LEASE: Duration = Duration::from_secs(60);
-
-/// A drift that another program reported.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(default)]
-pub struct AppendedDrift {
-    /// Name of the signal.
-    #[serde(deserialize_with = "or_default")]
-    pub name: String,
-    /// Fields of the line.
-    #[serde(deserialize_with = "or_default")]
-    pub fields: Map<String, Value>,
-    /// Number of drifts of its task, itself included.
-    #[serde(deserialize_with = "count")]
-    pub in_task: u32,
-    /// Number of drifts, itself included.
-    #[serde(deserialize_with = "count")]
-    pub total: u32,
-    /// End of the lease of the process that does its effect. Absent: no process does.
-    #[serde(deserialize_with = "or_default", skip_serializing_if = "Option::is_none")]
-    until: Option<Timestamp>,
-}
-
-impl AppendedDrift {
-    fn is(&self, other: &Self) -> bool {
-        Self { until: None, ..self.clone() } == Self { until: None, ..other.clone() }
-    }
-}
 
 impl SignalStore<'_> {
     /// The logs of signals that are not links, with their names.

@@ -134,7 +134,7 @@ impl StoredSignal {
     /// Returns what the signal says; empty if it has fields of other names only.
     #[must_use]
     pub fn message(&self) -> &str {
-        super::message_of(&self.fields)
+        message_of(&self.fields)
     }
 
     /// Returns the content of the file.
@@ -227,6 +227,13 @@ impl StoredSignal {
             file: file.name.to_owned(),
         }))
     }
+}
+
+/// Returns what the fields of a signal say; empty if they have other names.
+pub(super) fn message_of(fields: &Map<String, Value>) -> &str {
+    let names = ["text", "reason", "message", "input", "decision"];
+    let text = |it: &&str| fields.get(*it).and_then(Value::as_str).unwrap_or_default();
+    names.iter().map(text).find(|it| !it.is_empty()).unwrap_or_default()
 }
 
 /// Returns the beginning of a text that is not a JSON object, as a field.

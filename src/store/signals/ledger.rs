@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::drifts::AppendedDrift;
+use super::appended_drift::AppendedDrift;
 use crate::log_position::LogPosition;
 use policyd_base::limits::SIGNAL_ANSWERS_MAX;
 use policyd_state::signal::End;

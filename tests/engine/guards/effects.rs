@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use policyd::evaluation::situation::{EventContext, Matchers};
-use policyd::expr::Evaluator;
+use policyd::expr::FactEvaluator;
 use policyd::expr::call_facts::CallFacts;
 use policyd::expr::context::FactView;
 use policyd::facts::call::{AnalysisContext, CallEffects, CallEnvironment, NoDisk};
@@ -46,7 +46,7 @@ fn what_is_not_asked_would_be_silent() {
         let call =
             Rc::new(CallFacts { call, around: Rc::new(around.clone()), ..CallFacts::default() });
         let view = FactView { call: Some(call), ..situation.view(&policy, &words) };
-        let mut evaluator = Evaluator::new(Rc::new(view));
+        let mut evaluator = FactEvaluator::new(Rc::new(view));
         for guard in policy.guards.rules.iter().filter(|it| it.commands.is_empty()) {
             asked += u32::from(guard.effects.is_none());
             if guard.effects.is_some_and(|it| !it.has_some(effects)) {

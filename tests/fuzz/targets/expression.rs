@@ -6,7 +6,7 @@ use std::rc::Rc;
 use policyd::evaluation::situation::{EventContext, Matchers};
 use policyd::expr::check::check;
 use policyd::expr::types::Type;
-use policyd::expr::{Evaluator, ScriptErrorKind, Value};
+use policyd::expr::{FactEvaluator, ScriptErrorKind, Value};
 use policyd::facts::Facts;
 use policyd::facts::compiled::CompiledMatchers;
 use policyd::facts::event::EventKind;
@@ -30,7 +30,7 @@ impl Known {
         Self { policy, words, reviewed: ReviewedPolicy::new(&pack, &Base::new(&pack)) }
     }
 
-    fn evaluator(&self) -> Evaluator {
+    fn evaluator(&self) -> FactEvaluator {
         let payload = br#"{"session_id": "s", "last_assistant_message": "All done? No."}"#;
         let situation = EventContext {
             gauged: true,
@@ -46,7 +46,7 @@ impl Known {
             overrides: Default::default(),
             now: Timestamp::from_millis(1_767_225_600_000),
         };
-        Evaluator::new(Rc::new(situation.view(&self.policy, &self.words)))
+        FactEvaluator::new(Rc::new(situation.view(&self.policy, &self.words)))
     }
 }
 

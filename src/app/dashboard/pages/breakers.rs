@@ -2,9 +2,11 @@
 
 use maud::{Markup, html};
 
+use super::super::page_context::PageContext;
+use super::super::page_error::PageError;
 use super::decisions::{decision_table, outcome_words};
 use super::layout::{self, PageSection, address, badge, form_token, when};
-use super::{PageError, PageView, Pages};
+use super::view::PageView;
 use policyd_index::{DecisionFilter, DecisionRow};
 use policyd_record::breaker_view::BreakerView;
 use policyd_record::indexed_decision::DecisionOutcome;
@@ -32,7 +34,7 @@ const CHANGED: [DecisionOutcome; 3] = [
 ///
 /// # Errors
 /// The index cannot be read.
-pub(super) fn page(pages: &Pages<'_>, view: &PageView<'_>) -> Result<String, PageError> {
+pub(super) fn page(context: &PageContext<'_>, view: &PageView<'_>) -> Result<String, PageError> {
     let project = view.field("project");
     // What was read last is shown as it is now: an open breaker becomes half-open by time alone.
     let current = |it: &BreakerView| BreakerView { now: view.now, ..it.clone() };
@@ -51,7 +53,7 @@ pub(super) fn page(pages: &Pages<'_>, view: &PageView<'_>) -> Result<String, Pag
         outcomes: CHANGED.to_vec(),
         ..DecisionFilter::default()
     };
-    let changed = pages.index()?.decisions(&changed, 0, CHANGES_READ)?;
+    let changed = context.index()?.decisions(&changed, 0, CHANGES_READ)?;
     let newest = changed.get(..changed.len().min(CHANGES)).unwrap_or_default();
     let body = html! {
         form.filter method="get" action="/breakers" { (layout::project_menu(view)) button { "Show" } }

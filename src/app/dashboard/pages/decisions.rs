@@ -2,9 +2,12 @@
 
 use maud::{Markup, html};
 
+use super::super::page_context::PageContext;
+use super::super::page_error::PageError;
+use super::decision_plot::decision_plot;
 use super::layout::{self, PageSection, address, badge, moment};
-use super::overview::decision_plot;
-use super::{PageError, PageView, Pages, rules};
+use super::rules;
+use super::view::PageView;
 use crate::packs;
 use crate::sessions::explained::{self, PackChoice};
 use policyd_index::{DecisionFilter, DecisionRow};
@@ -57,9 +60,9 @@ fn filter(view: &PageView<'_>) -> DecisionFilter {
 ///
 /// # Errors
 /// The index cannot be read.
-pub(super) fn list(pages: &Pages<'_>, view: &PageView<'_>) -> Result<String, PageError> {
+pub(super) fn list(context: &PageContext<'_>, view: &PageView<'_>) -> Result<String, PageError> {
     let (filter, page) = (filter(view), view.page());
-    let index = pages.index()?;
+    let index = context.index()?;
     let mut rows = index.decisions(&filter, page.saturating_mul(ROWS), ROWS.saturating_add(1))?;
     let has_more = rows.len() > ROWS;
     rows.truncate(ROWS);
@@ -140,11 +143,15 @@ pub(crate) struct FoundDecision {
 ///
 /// # Errors
 /// The project is not listed, the index cannot be read, or the record was rotated away.
-pub(crate) fn find(pages: &Pages<'_>, project: &str, id: &str) -> Result<FoundDecision, PageError> {
-    pages.known(project)?;
+pub(crate) fn find(
+    context: &PageContext<'_>,
+    project: &str,
+    id: &str,
+) -> Result<FoundDecision, PageError> {
+    context.known(project)?;
     let missing = || PageError::NoDecision(id.to_owned());
-    let (row, location) = pages.index()?.decision(project, id)?.ok_or_else(missing)?;
-    let line = location.read(pages.world).ok_or_else(missing)?;
+    let (row, location) = context.index()?.decision(project, id)?.ok_or_else(missing)?;
+    let line = location.read(context.world).ok_or_else(missing)?;
     let entry = Entry::parse(&line).ok_or_else(missing)?;
     Ok(FoundDecision { row, entry })
 }
@@ -153,15 +160,15 @@ pub(crate) fn find(pages: &Pages<'_>, project: &str, id: &str) -> Result<FoundDe
 ///
 /// # Errors
 /// The decision does not exist any more, or the index cannot be read.
-pub(super) fn one(pages: &Pages<'_>, view: &PageView<'_>) -> Result<String, PageError> {
+pub(super) fn one(context: &PageContext<'_>, view: &PageView<'_>) -> Result<String, PageError> {
     let project = view.field("project").unwrap_or_default();
     let id = view.field("id").unwrap_or_default();
-    let FoundDecision { row, entry } = find(pages, project, id)?;
+    let FoundDecision { row, entry } = find(context, project, id)?;
     let rules = rule_ids(&entry);
-    let open = pages.open(project)?;
-    let found = packs::find(pages.world, &open.project, None);
+    let open = context.open(project)?;
+    let found = packs::find(context.world, &open.project, None);
     let choice = PackChoice::Logged;
-    let explanation = explained::explain(pages.world, &open.project, entry, found, choice);
+    let explanation = explained::explain(context.world, &open.project, entry, found, choice);
     let (word, tone) = outcome_words(row.outcome);
     let body = html! {
         dl.facts {

@@ -4,10 +4,13 @@ use std::fmt::Write as _;
 
 use maud::{DOCTYPE, Markup, html};
 
-use super::PageView;
+use super::view::PageView;
 use policyd_record::paint::TextColor;
 use policyd_report::overview::age;
 use policyd_yaml::time::Timestamp;
+
+/// The page that evaluates rules of the user. Its form changes nothing, so a read-only dashboard has it, too.
+pub(crate) const PLAYGROUND: &str = "/playground";
 
 /// Parts of the dashboard that are loaded again when something changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,7 +31,7 @@ const SECTIONS: [(Option<PageSection>, &str, &str); 7] = [
     (Some(PageSection::Breakers), "/breakers", "Breakers"),
     (Some(PageSection::Waiting), "/waiting", "Waiting"),
     (Some(PageSection::Runs), "/runs", "Runs"),
-    (None, super::PLAYGROUND, "Playground"),
+    (None, PLAYGROUND, "Playground"),
 ];
 
 fn head(title: &str, more: &Markup) -> Markup {

@@ -4,25 +4,21 @@ use std::time::Duration;
 
 use maud::{Markup, html};
 
+use super::super::page_context::PageContext;
+use super::super::page_error::PageError;
+use super::decision_plot::decision_plot;
 use super::layout::{self, PageSection, address, badge, moment, tone};
-use super::{PageError, PageView, Pages};
-use policyd_index::{DecisionFilter, DecisionIndex, TimeSlot};
-use policyd_record::indexed_decision::DecisionOutcome;
-use policyd_report::html::{legend, table};
+use super::view::PageView;
+use policyd_index::DecisionFilter;
+use policyd_report::html::table;
 use policyd_report::overview::{ProjectRow, Urgency};
-use policyd_report::plot::{self, Axis, Bar};
 use policyd_state::run::budget::usd_text;
-use policyd_yaml::time::{Timestamp, duration_text};
+use policyd_yaml::time::duration_text;
 
 /// Rows of one page: a page must stay small.
 const ROWS: usize = 100;
-/// Length of time above which a plot begins with its first decision.
-const WHOLE: Duration = Duration::from_secs(400 * 24 * 60 * 60);
-/// Bars of a plot over time.
-const SLOTS: u32 = 48;
-
 /// Returns the page of all projects.
-pub(super) fn all(pages: &Pages<'_>, view: &PageView<'_>, since: Duration) -> String {
+pub(super) fn all(context: &PageContext<'_>, view: &PageView<'_>, since: Duration) -> String {
     let state = view.field("state").unwrap_or_default();
     let fits = |it: &&ProjectRow| state.is_empty() || it.urgency().as_str() == state;
     let rows: Vec<&ProjectRow> = view.snapshot.rows.iter().filter(fits).collect();
@@ -31,7 +27,7 @@ pub(super) fn all(pages: &Pages<'_>, view: &PageView<'_>, since: Duration) -> St
         rows.iter().skip(page.saturating_mul(ROWS)).take(ROWS).copied().collect();
     let has_more = rows.len() > page.saturating_add(1).saturating_mul(ROWS);
     let body = html! {
-        (super::waiting::first_questions(pages, view))
+        (super::waiting::first_questions(context, view))
         (summary(view))
         @if view.snapshot.rows.is_empty() && view.snapshot.is_complete {
             p { "No project is known yet. policyd adds a project at its first stop." }
@@ -112,16 +108,16 @@ fn cut(text: &str) -> String {
 ///
 /// # Errors
 /// The project is not listed, or the index cannot be read.
-pub(super) fn one(pages: &Pages<'_>, view: &PageView<'_>) -> Result<String, PageError> {
+pub(super) fn one(context: &PageContext<'_>, view: &PageView<'_>) -> Result<String, PageError> {
     let directory = view.field("project").unwrap_or_default();
-    pages.known(directory)?;
+    context.known(directory)?;
     let row = view.snapshot.rows.iter().find(|it| it.directory == directory);
     let filter = DecisionFilter {
         project: Some(directory.to_owned()),
         since: Some(view.oldest()),
         ..DecisionFilter::default()
     };
-    let plot = decision_plot(view, &pages.index()?, &filter)?;
+    let plot = decision_plot(view, &context.index()?, &filter)?;
     let body = html! {
         p.hint { (directory) }
         @match row {
@@ -137,126 +133,8 @@ pub(super) fn one(pages: &Pages<'_>, view: &PageView<'_>) -> Result<String, Page
         }
         h2 { "Decisions within " (view.since().1) }
         (plot)
-        (super::runs::usage(pages, directory)?)
+        (super::runs::usage(context, directory)?)
     };
     let title = view.name(directory);
     Ok(layout::page(view, PageSection::Projects, &title, &body))
-}
-
-/// Groups of outcomes in one color, from the bottom up.
-const GROUPS: [(&str, &str, &[DecisionOutcome]); 4] = [
-    (
-        "blocked",
-        "bad",
-        &[DecisionOutcome::BlockedStop, DecisionOutcome::BlockedCall, DecisionOutcome::Halted],
-    ),
-    ("asked", "look", &[DecisionOutcome::Asked]),
-    ("released", "released", &[DecisionOutcome::ReleasedStop]),
-    (
-        "other",
-        "quiet",
-        &[
-            DecisionOutcome::PassedStop,
-            DecisionOutcome::Noted,
-            DecisionOutcome::ApprovedCall,
-            DecisionOutcome::LeftPrompt,
-            DecisionOutcome::Switched,
-            DecisionOutcome::NotEvaluated,
-            DecisionOutcome::RunEnded,
-            DecisionOutcome::Escalated,
-            DecisionOutcome::BreakerOpened,
-            DecisionOutcome::BreakerHalfOpened,
-            DecisionOutcome::BreakerClosed,
-            DecisionOutcome::DeadLettered,
-        ],
-    ),
-];
-
-/// Returns a plot of the decisions of a filter over its time, and a table with the same numbers.
-///
-/// # Errors
-/// The index cannot be read.
-pub(super) fn decision_plot(
-    view: &PageView<'_>,
-    index: &DecisionIndex,
-    filter: &DecisionFilter,
-) -> Result<Markup, PageError> {
-    // "All" begins with the first decision.
-    let first = if view.since().0 > WHOLE { index.oldest(filter)? } else { filter.since };
-    let begin = first.unwrap_or(view.now);
-    let slot_ms = slot_ms(view.now.since(begin));
-    let slots = index.over_time(filter, begin, slot_ms)?;
-    Ok(drawn_plot(&slots, begin, slot_ms))
-}
-
-/// Returns the length of one of [`SLOTS`] bars in milliseconds, rounded up: the last bar ends now or later.
-fn slot_ms(whole: Duration) -> u64 {
-    let whole = u64::try_from(whole.as_millis()).unwrap_or(u64::MAX);
-    whole.saturating_add(1).div_ceil(u64::from(SLOTS)).max(1000)
-}
-
-#[expect(clippy::cast_precision_loss, reason = "positions and heights of a plot")]
-fn drawn_plot(slots: &[TimeSlot], begin: Timestamp, slot_ms: u64) -> Markup {
-    if slots.is_empty() {
-        return html! { p { "No decision is logged for this time." } };
-    }
-    let whole = slot_ms.saturating_mul(u64::from(SLOTS)) as f64;
-    let group = |slot: &TimeSlot, outcomes: &[DecisionOutcome]| -> u64 {
-        outcomes.iter().filter_map(|it| slot.outcomes.get(it)).sum()
-    };
-    let bar = |slot: &TimeSlot| {
-        let counts = GROUPS.map(|(name, class, outcomes)| (name, class, group(slot, outcomes)));
-        let words: Vec<String> = counts
-            .iter()
-            .filter(|(_, _, count)| *count > 0)
-            .map(|(name, _, count)| format!("{count} {name}"))
-            .collect();
-        Bar {
-            at: slot.begins.millis().saturating_sub(begin.millis()) as f64 / whole,
-            parts: counts.iter().map(|(_, class, count)| (*class, *count as f64)).collect(),
-            title: format!("{}: {}", slot.begins, words.join(", ")),
-        }
-    };
-    let bars: Vec<Bar> = slots.iter().map(bar).collect();
-    let axis = Axis { begin: begin.to_string(), end: "now".to_owned(), unit: "", most: None };
-    html! {
-        figure {
-            (plot::bars("Decisions over time", &bars, SLOTS, &axis))
-            (legend(&GROUPS.map(|(name, class, _)| (class, name))))
-            details { summary { "Numbers" }
-                (table("Decisions over time", &["From", "Blocked", "Asked", "Released", "Other"], &html! {
-                    @for slot in slots { tr {
-                        td { (slot.begins) }
-                        @for (_, _, outcomes) in GROUPS { td.number { (group(slot, outcomes)) } }
-                    } }
-                }))
-            }
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use policyd_index::OutcomeCounts;
-
-    #[test]
-    fn bars_fill_the_time_of_the_plot() {
-        let (begin, length) =
-            (Timestamp::from_millis(1_000_000), slot_ms(Duration::from_secs(480)));
-        assert_eq!(length, 10_001, "48 bars are longer than the time");
-        assert_eq!(slot_ms(Duration::ZERO), 1000);
-        let slot = |number: u64| TimeSlot {
-            begins: begin.plus(Duration::from_millis(length * number)),
-            outcomes: OutcomeCounts::from([
-                (DecisionOutcome::BlockedCall, 2),
-                (DecisionOutcome::Halted, 1),
-                (DecisionOutcome::PassedStop, 4),
-            ]),
-        };
-        let drawn = drawn_plot(&[slot(0), slot(47)], begin, length).into_string();
-        assert!(drawn.contains("3 blocked, 4 other"), "{drawn}");
-        assert!(drawn.contains("x=\"56\"") && drawn.contains("x=\"698.33"), "{drawn}");
-        assert!(drawn.contains("<td class=\"number\">3</td>"), "{drawn}");
-    }
 }

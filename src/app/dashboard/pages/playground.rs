@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use maud::{Markup, html};
 
+use super::super::page_context::PageContext;
 use super::layout;
-use super::{PageView, Pages};
+use super::view::PageView;
 use crate::cases::playground::{Playground, PlaygroundResult};
 
 /// Rules that the page begins with.
@@ -25,7 +26,7 @@ on: {event: pre_tool_use, command: git push --force origin main}
 
 /// Returns the page; `form` are the texts that the user sent.
 pub(super) fn page(
-    pages: &Pages<'_>,
+    context: &PageContext<'_>,
     view: &PageView<'_>,
     form: Option<&BTreeMap<String, String>>,
 ) -> String {
@@ -35,7 +36,7 @@ pub(super) fn page(
         checks: sent("checks").unwrap_or_default(),
         situation: sent("situation").unwrap_or(SITUATION),
     };
-    let result = playground.run(pages.world);
+    let result = playground.run(context.world);
     let fields = [
         ("guards", "guards.yaml", playground.guards, 12),
         ("checks", "considerations.yaml", playground.checks, 8),

@@ -2,8 +2,10 @@
 
 use maud::html;
 
+use super::super::page_context::PageContext;
+use super::super::page_error::PageError;
 use super::layout::{self, PageSection, address, moment};
-use super::{PageError, PageView, Pages};
+use super::view::PageView;
 use policyd_index::{DecisionFilter, RuleCounts};
 use policyd_record::rule_result::RuleResult;
 use policyd_report::html::table;
@@ -61,7 +63,7 @@ fn undone_percent(rule: &RuleCounts) -> Option<u64> {
 ///
 /// # Errors
 /// The index cannot be read.
-pub(super) fn page(pages: &Pages<'_>, view: &PageView<'_>) -> Result<String, PageError> {
+pub(super) fn page(context: &PageContext<'_>, view: &PageView<'_>) -> Result<String, PageError> {
     let project = view.field("project").unwrap_or_default();
     let (_, since) = view.since();
     let filter = DecisionFilter {
@@ -69,7 +71,7 @@ pub(super) fn page(pages: &Pages<'_>, view: &PageView<'_>) -> Result<String, Pag
         since: Some(view.oldest()),
         ..DecisionFilter::default()
     };
-    let mut rules = pages.index()?.rules(&filter)?;
+    let mut rules = context.index()?.rules(&filter)?;
     rules.retain(|it| fired(it) > 0);
     rules.sort_by_key(|it| std::cmp::Reverse(fired(it)));
     let order = view.field("order").unwrap_or("fired");

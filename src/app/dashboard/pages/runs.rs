@@ -6,9 +6,11 @@ use std::path::PathBuf;
 use maud::{Markup, html};
 use serde_json::Value;
 
+use super::super::page_context::PageContext;
+use super::super::page_error::PageError;
 use super::decisions::{decision_table, outcome_words};
 use super::layout::{self, PageSection, address, badge, moment, tone};
-use super::{PageError, PageView, Pages};
+use super::view::PageView;
 use policyd_index::{DecisionFilter, DecisionRow};
 use policyd_record::event_log::EVENT_LOG;
 use policyd_record::indexed_decision::DecisionOutcome;
@@ -31,11 +33,11 @@ const EVENTS: usize = 200;
 const POINTS: usize = 300;
 
 /// Returns the page of the last runs of all projects, or of the runs of one.
-pub(super) fn list(pages: &Pages<'_>, view: &PageView<'_>) -> String {
+pub(super) fn list(context: &PageContext<'_>, view: &PageView<'_>) -> String {
     let project = view.field("project").unwrap_or_default();
     let body = html! {
         form.filter method="get" action="/runs" { (layout::project_menu(view)) button { "Show" } }
-        @if project.is_empty() { (last_runs(view)) } @else { (runs_of(pages, view, project)) }
+        @if project.is_empty() { (last_runs(view)) } @else { (runs_of(context, view, project)) }
     };
     layout::page(view, PageSection::Runs, "Runs", &body)
 }
@@ -68,9 +70,11 @@ fn urgency_of_run(row: &ProjectRow) -> Urgency {
     ProjectRow { run: row.run.clone(), ..ProjectRow::default() }.urgency()
 }
 
-fn runs_of(pages: &Pages<'_>, view: &PageView<'_>, project: &str) -> Markup {
-    let Ok(open) = pages.open(project) else { return html! { p { "The project is not listed." } } };
-    let store = RunStore::new(pages.world, &open.state_dir(pages.world), Durability::default());
+fn runs_of(context: &PageContext<'_>, view: &PageView<'_>, project: &str) -> Markup {
+    let Ok(open) = context.open(project) else {
+        return html! { p { "The project is not listed." } };
+    };
+    let store = RunStore::new(context.world, &open.state_dir(context.world), Durability::default());
     let runs: Vec<Run> =
         store.ids().iter().rev().take(ROWS).filter_map(|id| store.load(id).ok()).collect();
     let body = html! {
@@ -112,8 +116,11 @@ impl LoggedRunEvent {
     }
 }
 
-fn events(pages: &Pages<'_>, state_dir: PathBuf) -> Vec<LoggedRunEvent> {
-    log::read_all(pages.world, &state_dir.join(EVENT_LOG)).into_iter().map(LoggedRunEvent).collect()
+fn events(context: &PageContext<'_>, state_dir: PathBuf) -> Vec<LoggedRunEvent> {
+    log::read_all(context.world, &state_dir.join(EVENT_LOG))
+        .into_iter()
+        .map(LoggedRunEvent)
+        .collect()
 }
 
 /// Returns the events of one run: those from each of its beginnings to the next beginning of any run.
@@ -135,16 +142,16 @@ fn events_of(all: Vec<LoggedRunEvent>, id: &str) -> Vec<LoggedRunEvent> {
 ///
 /// # Errors
 /// The project is not listed, the run does not exist, or the index cannot be read.
-pub(super) fn one(pages: &Pages<'_>, view: &PageView<'_>) -> Result<String, PageError> {
+pub(super) fn one(context: &PageContext<'_>, view: &PageView<'_>) -> Result<String, PageError> {
     let project = view.field("project").unwrap_or_default();
     let id = view.field("id").unwrap_or_default();
-    let open = pages.open(project)?;
-    let state_dir = open.state_dir(pages.world);
-    let store = RunStore::new(pages.world, &state_dir, Durability::default());
+    let open = context.open(project)?;
+    let state_dir = open.state_dir(context.world);
+    let store = RunStore::new(context.world, &state_dir, Durability::default());
     // The id becomes a part of a path.
     let known = store.ids().into_iter().find(|it| it == id);
     let run = known.and_then(|it| store.load(&it).ok()).ok_or(PageError::NoRun)?;
-    let events = events_of(events(pages, state_dir), id);
+    let events = events_of(events(context, state_dir), id);
     let (begin, end) =
         (Timestamp::from_millis(run.started_ms), Timestamp::from_millis(run.updated_ms));
     let filter = DecisionFilter {
@@ -153,7 +160,7 @@ pub(super) fn one(pages: &Pages<'_>, view: &PageView<'_>) -> Result<String, Page
         until: Some(end.plus(std::time::Duration::from_millis(1))),
         ..DecisionFilter::default()
     };
-    let decisions = pages.index()?.decisions(&filter, 0, EVENTS)?;
+    let decisions = context.index()?.decisions(&filter, 0, EVENTS)?;
     let status = run.status().map_or("not ended", |it| it.as_str());
     let body = html! {
         dl.facts {
@@ -274,9 +281,9 @@ fn event_table(view: &PageView<'_>, events: &[LoggedRunEvent]) -> Markup {
 ///
 /// # Errors
 /// The project is not listed.
-pub(super) fn usage(pages: &Pages<'_>, project: &str) -> Result<Markup, PageError> {
-    let open = pages.open(project)?;
-    let events = events(pages, open.state_dir(pages.world));
+pub(super) fn usage(context: &PageContext<'_>, project: &str) -> Result<Markup, PageError> {
+    let open = context.open(project)?;
+    let events = events(context, open.state_dir(context.world));
     let timed = |kind: &'static str| {
         events.iter().filter(move |it| it.is(kind)).filter_map(|it| Some((it.at()?, it)))
     };

@@ -7,9 +7,10 @@ use std::time::Duration;
 use maud::{Markup, html};
 use serde_json::{Map, Value};
 
-use super::super::actions::AnswerKind;
+use super::super::answer_kind::AnswerKind;
+use super::super::page_context::PageContext;
 use super::layout::{self, PageSection, address, badge, form_token, moment};
-use super::{PageView, Pages};
+use super::view::PageView;
 use crate::shared_items::{SharedCall, SharedItems};
 use crate::tasks::{StoreLocation, Stores};
 use policyd_evaluation::call_code;
@@ -51,7 +52,7 @@ const FIRST: usize = 3;
 const RECORDED: &str = "recorded";
 
 /// Returns the page of what waits for a human, questions first.
-pub(super) fn page(pages: &Pages<'_>, view: &PageView<'_>) -> String {
+pub(super) fn page(context: &PageContext<'_>, view: &PageView<'_>) -> String {
     let wanted = view.field("project");
     let rows = view.snapshot.rows.iter();
     let rows: Vec<&ProjectRow> =
@@ -63,12 +64,12 @@ pub(super) fn page(pages: &Pages<'_>, view: &PageView<'_>) -> String {
         if left == 0 {
             break;
         }
-        let Some(waiting) = waiting(pages, &row.directory) else { continue };
+        let Some(waiting) = waiting(context, &row.directory) else { continue };
         parts.push(project(view, &row.directory, &waiting, &mut left));
     }
     let projects = view.snapshot.state_dirs.iter();
     let projects = projects.map(|(directory, state)| (PathBuf::from(directory), state.clone()));
-    let SharedItems { calls, signals, problems } = SharedItems::of(pages.world, projects);
+    let SharedItems { calls, signals, problems } = SharedItems::of(context.world, projects);
     let unread = rows.iter().filter(|it| it.is_unread);
     let unread = unread.flat_map(|row| row.problems.iter().map(|it| (row.directory.as_str(), it)));
     let unread: Vec<(&str, &String)> = unread.chain(problems.iter().map(|it| ("", it))).collect();
@@ -94,7 +95,7 @@ pub(super) fn page(pages: &Pages<'_>, view: &PageView<'_>) -> String {
 }
 
 /// Returns the first questions of all projects with their forms, for the first page.
-pub(super) fn first_questions(pages: &Pages<'_>, view: &PageView<'_>) -> Markup {
+pub(super) fn first_questions(context: &PageContext<'_>, view: &PageView<'_>) -> Markup {
     let rows = &view.snapshot.rows;
     let mut count: usize = rows.iter().map(|it| it.waiting_items().len()).sum();
     let mut first: Vec<(&str, WaitingItem)> = Vec::new();
@@ -103,7 +104,7 @@ pub(super) fn first_questions(pages: &Pages<'_>, view: &PageView<'_>) -> Markup 
             break;
         }
         // The snapshot can be older than an answer.
-        let open = waiting(pages, &row.directory).map_or_else(BTreeSet::new, |it| it.ids());
+        let open = waiting(context, &row.directory).map_or_else(BTreeSet::new, |it| it.ids());
         let (open, closed): (Vec<_>, Vec<_>) =
             row.questions().cloned().partition(|it| open.contains(&it.id));
         count = count.saturating_sub(closed.len());
@@ -184,12 +185,12 @@ fn signal_fields(fields: &Map<String, Value>) -> Vec<(String, String)> {
     fields.iter().map(|(key, value)| (key.replace('_', " "), text(value))).collect()
 }
 
-fn waiting(pages: &Pages<'_>, directory: &str) -> Option<WaitingItems> {
-    let open = pages.open(directory).ok()?;
-    let (state_dir, durability) = (open.state_dir(pages.world), Durability::default());
+fn waiting(context: &PageContext<'_>, directory: &str) -> Option<WaitingItems> {
+    let open = context.open(directory).ok()?;
+    let (state_dir, durability) = (open.state_dir(context.world), Durability::default());
     let location =
         StoreLocation { state_dir: &state_dir, durability: &durability, lock_wait: Duration::ZERO };
-    let stores = Stores::new(pages.world, &open.policy, location);
+    let stores = Stores::new(context.world, &open.policy, location);
     // The row of the project tells what cannot be read.
     let escalations =
         stores.escalations.all().unwrap_or_default().into_iter().filter(|it| it.closed.is_none());

@@ -1,6 +1,5 @@
 //! The source of a remote pack: how it is written, and which transport fetches it.
 
-use super::registry::RegistryPack;
 use policyd_policy::pack_list::is_hash;
 
 /// Where a remote pack is.
@@ -26,6 +25,17 @@ pub struct GitAddress {
     pub revision: String,
     /// Directory of the pack in the repository. Empty: the top.
     pub subdirectory: String,
+}
+
+/// A pack in a registry.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RegistryPack {
+    /// Host, with the port if there is one.
+    pub host: String,
+    /// Name of the repository.
+    pub name: String,
+    /// Tag or digest.
+    pub reference: String,
 }
 
 /// Why a text is not the source of a remote pack.

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::address::GitAddress;
 use super::archive::{self, UnpackedPack};
-use super::fetch::FetchError;
+use super::fetch_error::FetchError;
 use policyd_base::limits::{PACK_REQUEST_DEADLINE, PACK_UNPACKED_BYTES_MAX};
 use policyd_probe::git_fetch::{self, GitCommit, GitFiles, GitLimits};
 use policyd_store::pack_cache::PackCache;

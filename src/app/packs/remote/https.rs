@@ -1,6 +1,6 @@
 //! Archives of remote packs on a web server.
 
-use super::fetch::FetchError;
+use super::fetch_error::FetchError;
 use policyd_base::limits::{PACK_ARCHIVE_BYTES_MAX, PACK_REQUEST_DEADLINE};
 use policyd_world::{HttpRequest, World};
 

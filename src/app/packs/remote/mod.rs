@@ -4,6 +4,7 @@ pub mod address;
 mod archive;
 mod credentials;
 pub mod fetch;
+mod fetch_error;
 mod git;
 mod https;
 pub mod publish;

@@ -8,7 +8,8 @@ use tar::{Builder, EntryType, Header};
 
 use super::address::PackAddress;
 use super::configuration::PackConfiguration;
-use super::fetch::{FetchError, require_valid};
+use super::fetch::require_valid;
+use super::fetch_error::FetchError;
 use super::registry::Registry;
 use super::signature::{self, Requirement, Requirer};
 use crate::error::AppError;

@@ -6,8 +6,9 @@
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::address::RegistryPack;
 use super::credentials;
-use super::fetch::FetchError;
+use super::fetch_error::FetchError;
 use policyd_base::limits::{PACK_ARCHIVE_BYTES_MAX, PACK_LOCK_BYTES_MAX, PACK_REQUEST_DEADLINE};
 use policyd_policy::pack_list::sha256;
 use policyd_world::{HttpMethod, HttpRequest, HttpResponse, World};
@@ -18,17 +19,6 @@ const PACK_TYPE: &str = "application/vnd.policyd.pack.v1";
 const LAYER_TYPE: &str = "application/vnd.policyd.pack.v1.tar+zstd";
 /// The empty configuration of an artifact.
 const EMPTY: &[u8] = b"{}";
-
-/// A pack in a registry.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RegistryPack {
-    /// Host, with the port if there is one.
-    pub host: String,
-    /// Name of the repository.
-    pub name: String,
-    /// Tag or digest.
-    pub reference: String,
-}
 
 /// Why a registry did not do what was requested.
 #[derive(Debug, thiserror::Error)]

@@ -2,8 +2,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::members;
-
 /// Where the value of a fact comes from: what must be read before it is known. Each global name has one; a member can have
 /// another one than its global name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -202,11 +200,6 @@ impl FactSources {
         Self(bits)
     }
 
-    /// The sources of the facts that an expression uses.
-    pub fn of_uses<'u>(uses: impl IntoIterator<Item = &'u String>) -> Self {
-        uses.into_iter().filter_map(|it| source(it)).fold(Self::default(), Self::with)
-    }
-
     /// The set with another source.
     #[must_use]
     pub const fn with(self, source: FactSource) -> Self {
@@ -229,51 +222,5 @@ impl FactSources {
     #[must_use]
     pub const fn has_some(self, other: Self) -> bool {
         self.0 & other.0 != 0
-    }
-}
-
-/// Returns the source of a fact by its names; `None` if its global name is unknown.
-#[must_use]
-pub fn source(names: &str) -> Option<FactSource> {
-    // Other names come from where their owner does.
-    members::rows_of(names.split(['.', '['])).filter_map(|it| it.source).last()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::members::tables;
-    use super::super::types::Subject;
-    use super::*;
-
-    #[test]
-    fn a_member_can_have_another_source_than_its_owner() {
-        for (path, expected) in [
-            ("session.forge", FactSource::Event),
-            ("session.type", FactSource::SessionType),
-            ("session.branch", FactSource::Transcript),
-            ("program.name", FactSource::Program),
-            ("program.targets.any", FactSource::ProgramPaths),
-            ("action.writes", FactSource::CallPaths),
-            (r#"breakers["api/x"].open"#, FactSource::Breakers),
-            ("probes.pr.ok", FactSource::Probes),
-            ("files.kind.count", FactSource::Transcript),
-            ("action.changed.matching.before.contains", FactSource::ChangedTexts),
-            ("project.has_tests", FactSource::Project),
-            ("project.has", FactSource::ProjectFiles),
-        ] {
-            assert_eq!(source(path), Some(expected), "{path}");
-        }
-        assert_eq!(source("nothing.known"), None);
-    }
-
-    #[test]
-    fn facts_about_paths_follow_links() {
-        let places = Subject::Places.as_type();
-        for row in tables().filter(|it| it.result == places && it.owner != places) {
-            let global = if row.owner == Subject::Call.as_type() { "action" } else { "program" };
-            let path = format!("{global}.{}", row.name);
-            let source = FactSources::default().with(source(&path).unwrap());
-            assert!(source.has_some(FactSources::PATHS), "{path} lacks its source");
-        }
     }
 }

@@ -1,0 +1,25 @@
+//! A pack that is ready to evaluate events: its policy, its vocabulary, and where it was found.
+
+use std::rc::Rc;
+
+use policyd_evaluation::situation::Matchers;
+use policyd_packs::Found;
+use policyd_policy::Policy;
+
+/// A loaded pack: it evaluates any number of events.
+pub struct LoadedPolicy {
+    /// The pack without its vocabulary.
+    pub policy: Policy,
+    /// The vocabulary, as facts are recognized by it.
+    pub words: Matchers,
+    /// Where the pack was found; `None` for a pack that no project has.
+    pub found: Option<Rc<Found>>,
+}
+
+impl LoadedPolicy {
+    /// Prepares a policy.
+    pub fn new(mut policy: Policy, found: Option<Rc<Found>>) -> Self {
+        let words = Matchers::out_of(&mut policy);
+        Self { policy, words, found }
+    }
+}
