@@ -1,6 +1,6 @@
 //! Instructions of tool calls: those of the standard calls may grow by 3% over `instructions.txt`. Time is noisy, this
-//! number is not. Valgrind counts them in this program, on a simulated machine whose clock stands still, and without
-//! optimization, so they are not those of a release.
+//! number is not. Valgrind counts them in this program, on a simulated machine whose clock stands still, and with the
+//! little optimization that tests have, so they are not those of a release.
 //! `POLICYD_REGEN=1 cargo test --test engine instructions` records them again.
 
 use std::fs;
