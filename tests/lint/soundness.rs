@@ -51,7 +51,11 @@ fn evaluator(event: (&str, &str), reading: ProbeResult) -> FactEvaluator {
     evaluator_of(Facts::default(), event, reading)
 }
 
-fn evaluator_of(facts: Facts, (kind, payload): (&str, &str), reading: ProbeResult) -> FactEvaluator {
+fn evaluator_of(
+    facts: Facts,
+    (kind, payload): (&str, &str),
+    reading: ProbeResult,
+) -> FactEvaluator {
     let event = wire::parse(payload.as_bytes(), EventKind::find(kind).unwrap()).unwrap();
     let situation = EventContext {
         gauged: true,
