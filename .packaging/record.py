@@ -43,7 +43,7 @@ SCENES = [
     ],
 ]
 CALL = (
-    '{"session_id": "s", "cwd": "/work", "tool_name": "Bash",'
+    '{"session_id": "s", "tool_name": "Bash",'
     ' "tool_input": {"command": "X=rm; sudo $X -rf /"}}\n'
 )
 STYLE = """\
