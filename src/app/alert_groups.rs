@@ -31,8 +31,9 @@ use policyd_world::World;
 /// Names of projects in the title of a digest.
 const NAMES_MAX: usize = 3;
 
-/// Returns one alert about several of one kind, the most severe first. `None` without one.
-pub(crate) fn digest(mut alerts: Vec<Alert>) -> Option<Alert> {
+/// Returns one alert about several of one kind, the most severe first. If their texts are longer than `chars_max`, the message
+/// has their titles instead, so that none of them is cut off. `None` without an alert.
+pub(crate) fn digest(mut alerts: Vec<Alert>, chars_max: usize) -> Option<Alert> {
     alerts.sort_by_key(|it| Reverse(it.severity()));
     let first = alerts.first()?.clone();
     let noun = NoticeKind::find(&first.kind).map_or("alert", NoticeKind::noun);
@@ -49,15 +50,34 @@ pub(crate) fn digest(mut alerts: Vec<Alert>) -> Option<Alert> {
         more => listed.push_str(&format!(" and {more} more")),
     }
     let texts: Vec<String> = alerts.iter().map(|it| format!("{}\n{}", it.title, it.text)).collect();
+    let texts = texts.join("\n\n");
+    let text = if texts.chars().count() <= chars_max { texts } else { titles(&alerts, chars_max) };
     Some(Alert {
         key: alerts.iter().map(|it| it.key.as_str()).collect::<Vec<_>>().join(" "),
         project: if projects.len() == 1 { first.project.clone() } else { String::new() },
         subject: String::new(),
         title: format!("{}: {listed}", counted(alerts.len(), noun)),
-        text: texts.join("\n\n"),
+        text,
         html: None,
         ..first
     })
+}
+
+/// The titles of alerts, one line each. A quarter of the length is left for what a channel adds to marks of its format.
+fn titles(alerts: &[Alert], chars_max: usize) -> String {
+    let (mut lines, mut left) = (Vec::new(), chars_max.saturating_sub(chars_max / 4));
+    for alert in alerts {
+        let line = format!("- {}", alert.title);
+        let Some(rest) = left.checked_sub(line.chars().count().saturating_add(1)) else { break };
+        left = rest;
+        lines.push(line);
+    }
+    match alerts.len().saturating_sub(lines.len()) {
+        0 => {}
+        more => lines.push(format!("and {more} more")),
+    }
+    lines.push("`policyd inbox` shows each of them.".to_owned());
+    lines.join("\n")
 }
 
 /// Joins alerts about one failure: a question, else a dead letter, else a run, and the run, the breakers, and the dead letters

@@ -303,7 +303,7 @@ impl AlertState {
         let alerts: Vec<Alert> = group.iter().map(|it| it.alert.clone()).collect();
         let message = match alerts.as_slice() {
             [one] => Some(one.clone()),
-            [] | [_, ..] => alert_groups::digest(alerts),
+            [] | [_, ..] => alert_groups::digest(alerts, channel.recipe.chars_max),
         };
         let Some(message) = message else { return };
         let sent = send(world, channel, &message);
@@ -747,7 +747,7 @@ mod tests {
             ..Alert::default()
         };
         let alerts = vec![alert(1, "/w/a", "low"), alert(2, "/w/b", "critical")];
-        let one = alert_groups::digest(alerts).unwrap();
+        let one = alert_groups::digest(alerts.clone(), 100).unwrap();
         assert_eq!((one.title.as_str(), one.severity.as_str()), ("2 questions: b, a", "critical"));
         insta::assert_snapshot!(one.text, @r"
         title 2
@@ -755,6 +755,12 @@ mod tests {
 
         title 1
         text 1
+        ");
+        let short = alert_groups::digest(alerts, 20).unwrap();
+        insta::assert_snapshot!(short.text, @r"
+        - title 2
+        and 1 more
+        `policyd inbox` shows each of them.
         ");
     }
 
