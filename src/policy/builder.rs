@@ -45,7 +45,7 @@ pub(super) struct ReadFacts {
 }
 
 /// State of the construction of a policy.
-pub(super) struct Builder<'a> {
+pub struct Builder<'a> {
     pub(super) names: Arc<Names>,
     /// Kept results, and the hash of `names`, if results of expressions that see these names are kept.
     pub(super) kept: Option<(&'a Memo, u64)>,

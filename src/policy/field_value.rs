@@ -1,5 +1,6 @@
 //! Conversion of the value of a key: from a node to a Rust value, and from its default to JSON for the schema.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -106,6 +107,16 @@ impl FieldValue for String {
 
     fn to_json(&self) -> Option<Value> {
         (!self.is_empty()).then(|| self.as_str().into())
+    }
+}
+
+impl FieldValue for PathBuf {
+    fn from_node(node: &Node) -> Option<Self> {
+        node.text().map(Self::from)
+    }
+
+    fn to_json(&self) -> Option<Value> {
+        self.to_str().filter(|it| !it.is_empty()).map(Into::into)
     }
 }
 

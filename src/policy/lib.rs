@@ -38,7 +38,7 @@ mod parse;
 mod policy;
 mod probes;
 pub mod rationalizations;
-mod record;
+pub mod record;
 pub mod records;
 pub mod remote;
 mod remote_pack;

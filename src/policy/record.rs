@@ -1,4 +1,4 @@
-//! Declaration of the keys of a map of a policy file.
+//! Declaration of the keys of a map of a policy file, and of `config.yaml`.
 //!
 //! Each map is declared once, by [`record!`]: its keys with their kinds and descriptions, and the field of the
 //! Rust value that each key sets. The shape check, the reader, and the JSON schema follow from the declaration.
@@ -19,28 +19,37 @@ use policyd_yaml::layered_map::LayeredMap;
 use policyd_yaml::shape::{Field, Kind};
 
 /// The keys of a map of a policy file, which set fields of a `T`.
-pub(super) struct RecordType<T: 'static> {
+pub struct RecordType<T: 'static> {
     /// The keys, in the order in which they are documented.
-    pub(super) fields: &'static [Field],
+    pub fields: &'static [Field],
     /// The kind of a map with these keys.
-    pub(super) map: Kind,
+    pub map: Kind,
     /// The kind of a list of such maps.
-    pub(super) list: Kind,
+    pub list: Kind,
     /// Reads the items of such a list.
-    pub(super) items: Conversion<Vec<T>>,
+    pub items: Conversion<Vec<T>>,
     /// Sets the fields whose keys are present. Reports invalid expressions.
-    pub(super) fill: fn(&mut T, &LayeredMap<'_>, &mut Builder<'_>),
+    pub fill: fn(&mut T, &LayeredMap<'_>, &mut Builder<'_>),
+}
+
+impl<T> RecordType<T> {
+    /// Sets the fields whose keys have a valid value. Expressions are not typed.
+    pub fn fill_untyped(&self, value: &mut T, map: &LayeredMap<'_>) {
+        (self.fill)(value, map, &mut Builder::new(false, &mut Vec::new()));
+    }
 }
 
 impl<T: Default> RecordType<T> {
-    /// Reads the value of a map, whose expressions are not typed.
-    pub(super) fn read_untyped(&self, map: &LayeredMap<'_>) -> T {
-        let mut findings = Vec::new();
-        self.read(map, &mut Builder::new(false, &mut findings))
+    /// Reads the value of a map, whose expressions are not typed. A key without a valid value keeps its default.
+    #[must_use]
+    pub fn read_untyped(&self, map: &LayeredMap<'_>) -> T {
+        let mut value = T::default();
+        self.fill_untyped(&mut value, map);
+        value
     }
 
     /// Reads the items of a list. Use [`items`](Self::items) in records.
-    pub(super) fn read_items(&self, list: &Node, builder: &mut Builder<'_>) -> Option<Vec<T>> {
+    pub fn read_items(&self, list: &Node, builder: &mut Builder<'_>) -> Option<Vec<T>> {
         let maps = list.items()?.iter().map(|item| LayeredMap::from_iter([item]));
         Some(maps.map(|map| self.read(&map, builder)).collect())
     }
@@ -54,7 +63,7 @@ impl<T: Default> RecordType<T> {
 }
 
 /// A value of a key whose expressions the builder types.
-pub(super) trait TypedValue: Sized {
+pub trait TypedValue: Sized {
     /// Returns the value of a node. `None` if the node holds another kind of value.
     fn from_node(node: &Node, builder: &mut Builder<'_>) -> Option<Self>;
 
@@ -125,23 +134,25 @@ impl TypedValue for Vec<CommandPattern> {
 }
 
 /// A way to read the value of a key, and to show the default of the key.
-pub(super) struct Conversion<T> {
+pub struct Conversion<T> {
     /// Returns the value of a node. `None` if the node holds another kind of value.
-    pub(super) read: fn(&Node, &mut Builder<'_>) -> Option<T>,
+    pub read: fn(&Node, &mut Builder<'_>) -> Option<T>,
     /// Returns the value as a policy file states it, for the schema.
-    pub(super) show: fn(&T) -> Option<Value>,
+    pub show: fn(&T) -> Option<Value>,
 }
 
 impl<T> Conversion<T> {
     /// Returns a conversion of a key without a default.
-    pub(super) const fn reading(read: fn(&Node, &mut Builder<'_>) -> Option<T>) -> Self {
+    #[must_use]
+    pub const fn reading(read: fn(&Node, &mut Builder<'_>) -> Option<T>) -> Self {
         Self { read, show: |_| None }
     }
 }
 
 impl<T: TypedValue> Conversion<T> {
     /// Returns the conversion that the type of the field determines.
-    pub(super) const fn of_type() -> Self {
+    #[must_use]
+    pub const fn of_type() -> Self {
         Self { read: T::from_node, show: T::to_json }
     }
 }
@@ -229,11 +240,12 @@ pub(super) const EXPIRES: Conversion<Option<i64>> =
 /// use FIELD;                                a key that several records share; other code reads it
 /// use FIELD => field [by CONVERSION];       the same, and the key sets `field`
 /// ```
+#[macro_export]
 macro_rules! record {
     ($($(#[$meta:meta])* $visibility:vis const $name:ident: RecordType<$target:ty> = { $($rows:tt)* })+) => {
         $($(#[$meta])*
         $visibility const $name: $crate::record::RecordType<$target> = {
-            const FIELDS: &[policyd_yaml::shape::Field] = record!(@fields $target, [] $($rows)*);
+            const FIELDS: &[policyd_yaml::shape::Field] = $crate::record!(@fields $target, [] $($rows)*);
             $crate::record::RecordType {
                 fields: FIELDS,
                 map: policyd_yaml::shape::Kind::Record(FIELDS),
@@ -241,7 +253,7 @@ macro_rules! record {
                 items: $crate::record::Conversion::reading(|list, builder| {
                     $name.read_items(list, builder)
                 }),
-                fill: |value, map, builder| { record!(@fill value, map, builder, $($rows)*); },
+                fill: |value, map, builder| { $crate::record!(@fill value, map, builder, $($rows)*); },
             }
         };)+
     };
@@ -250,14 +262,14 @@ macro_rules! record {
     (@fields $target:ty, [$($done:expr,)*]
         use $field:expr $(=> $($place:ident).+ $(by $conversion:expr)?)?; $($rest:tt)*
     ) => {
-        record!(@fields $target, [$($done,)*
-            $field $(.with_default(record!(@default $target, $($place).+ $(by $conversion)?)))?,
+        $crate::record!(@fields $target, [$($done,)*
+            $field $(.with_default($crate::record!(@default $target, $($place).+ $(by $conversion)?)))?,
         ] $($rest)*)
     };
     (@fields $target:ty, [$($done:expr,)*]
         $key:ident $([$($refine:tt)+])?: section $record:path, $doc:literal; $($rest:tt)*
     ) => {
-        record!(@fields $target, [$($done,)*
+        $crate::record!(@fields $target, [$($done,)*
             policyd_yaml::shape::Field::optional(stringify!($key), $record.map, $doc)
                 $(.$($refine)+)?,
         ] $($rest)*)
@@ -265,7 +277,7 @@ macro_rules! record {
     (@fields $target:ty, [$($done:expr,)*]
         $key:ident $([$($refine:tt)+])?: part $record:path, $doc:literal; $($rest:tt)*
     ) => {
-        record!(@fields $target, [$($done,)*
+        $crate::record!(@fields $target, [$($done,)*
             policyd_yaml::shape::Field::optional(stringify!($key), $record.map, $doc)
                 $(.$($refine)+)?,
         ] $($rest)*)
@@ -274,16 +286,16 @@ macro_rules! record {
         $key:ident $([$($refine:tt)+])?: $kind:expr
             $(=> $($place:ident).+ $(by $conversion:expr)?)?, $doc:literal; $($rest:tt)*
     ) => {
-        record!(@fields $target, [$($done,)*
+        $crate::record!(@fields $target, [$($done,)*
             policyd_yaml::shape::Field::optional(stringify!($key), $kind, $doc)
-                $(.with_default(record!(@default $target, $($place).+ $(by $conversion)?)))?
+                $(.with_default($crate::record!(@default $target, $($place).+ $(by $conversion)?)))?
                 $(.$($refine)+)?,
         ] $($rest)*)
     };
     (@default $target:ty, $($place:ident).+ $(by $conversion:expr)?) => {
         || {
             let value = <$target>::default();
-            (record!(@conversion $($conversion)?).show)(&value.$($place).+)
+            ($crate::record!(@conversion $($conversion)?).show)(&value.$($place).+)
         }
     };
     (@conversion) => { $crate::record::Conversion::of_type() };
@@ -296,34 +308,34 @@ macro_rules! record {
         use $field:expr $(=> $($place:ident).+ $(by $conversion:expr)?)?; $($rest:tt)*
     ) => {
         $(if let Some(node) = $map.get($field.name)
-            && let Some(read) = (record!(@conversion $($conversion)?).read)(node, $builder)
+            && let Some(read) = ($crate::record!(@conversion $($conversion)?).read)(node, $builder)
         {
             $value.$($place).+ = read;
         })?
-        record!(@fill $value, $map, $builder, $($rest)*);
+        $crate::record!(@fill $value, $map, $builder, $($rest)*);
     };
     (@fill $value:ident, $map:ident, $builder:ident,
         $key:ident $([$($refine:tt)+])?: section $record:path, $doc:literal; $($rest:tt)*
     ) => {
         ($record.fill)($value, &$map.section(stringify!($key)), $builder);
-        record!(@fill $value, $map, $builder, $($rest)*);
+        $crate::record!(@fill $value, $map, $builder, $($rest)*);
     };
     (@fill $value:ident, $map:ident, $builder:ident,
         $key:ident $([$($refine:tt)+])?: part $record:path, $doc:literal; $($rest:tt)*
     ) => {
         ($record.fill)($value, &$map.get(stringify!($key)).into_iter().collect(), $builder);
-        record!(@fill $value, $map, $builder, $($rest)*);
+        $crate::record!(@fill $value, $map, $builder, $($rest)*);
     };
     (@fill $value:ident, $map:ident, $builder:ident,
         $key:ident $([$($refine:tt)+])?: $kind:expr
             $(=> $($place:ident).+ $(by $conversion:expr)?)?, $doc:literal; $($rest:tt)*
     ) => {
         $(if let Some(node) = $map.get(stringify!($key))
-            && let Some(read) = (record!(@conversion $($conversion)?).read)(node, $builder)
+            && let Some(read) = ($crate::record!(@conversion $($conversion)?).read)(node, $builder)
         {
             $value.$($place).+ = read;
         })?
-        record!(@fill $value, $map, $builder, $($rest)*);
+        $crate::record!(@fill $value, $map, $builder, $($rest)*);
     };
 }
 pub(super) use record;

@@ -4,82 +4,79 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use policyd_record::alert::{RECIPE_NAMES, Recipe};
+use policyd_policy::field_value::{FieldValue, Word, words};
+use policyd_policy::record;
+use policyd_policy::record::Conversion;
+use policyd_record::alert::{RECIPE_NAMES, RECIPES, Recipe};
 use policyd_record::notice::NoticeSeverity;
 use policyd_yaml::Node;
-use policyd_yaml::check::parsed;
-use policyd_yaml::shape::{Field, Kind, field, required};
-use policyd_yaml::time::parse_duration;
+use policyd_yaml::layered_map::LayeredMap;
+use policyd_yaml::shape::Kind;
 
 const DAY_MINUTES: u32 = 24 * 60;
 
-/// Keys of a channel.
-pub const CHANNEL_KEYS: &[Field] = &[
-    required("id", Kind::Text, "Name of the channel, as `policyd escalation test` takes it."),
-    required("kind", Kind::Choice(RECIPE_NAMES), "What receives the alerts."),
-    field("url", Kind::Text, "Address of the webhook; for `ntfy`, the address of the topic."),
-    field("url_file", Kind::Text, "File that contains the address, if the address is a secret."),
-    field(
-        "secret_file",
-        Kind::Text,
-        "File that contains the secret: the routing key of `pagerduty`, the signing key of `webhook`, a bearer token \
-         of `ntfy`.",
-    ),
-    field("to", Kind::OneOrList(&Kind::Text), "Addresses that `email` is sent to."),
-    field(
-        "from",
-        Kind::Text,
-        "Address that `email` is sent from. Default: what `sendmail` inserts.",
-    ),
-    field(
-        "command",
-        Kind::List(&Kind::Text),
-        "Program and arguments of `command`, which gets the alert as Markdown on standard input; for `email`, the \
-         program. Default for `email`: `sendmail -t -i`.",
-    ),
-    field("severity", Kind::Choice(SEVERITY_NAMES), "Lowest severity that is sent.")
-        .with_default(|| Some("medium".into())),
-    field(
-        "projects",
-        Kind::OneOrList(&Kind::Text),
-        "Directories: only alerts of projects in them are sent. Default: of all projects.",
-    ),
-    field(
-        "quiet_hours",
-        Kind::Text,
-        "Local time without alerts, such as `22:00-07:00`. They are sent at its end; `critical` ones at once.",
-    ),
-    field(
-        "repeat_interval",
-        Kind::Duration,
-        "Time after which an escalation without an answer or acknowledgment is sent again. Default: never.",
-    ),
-    field(
-        "duplicate_interval",
-        Kind::Duration,
-        "Time in which a second alert about the same thing is not sent.",
-    )
-    .with_default(|| Some("1h".into())),
-    field("timeout", Kind::Duration, "Time that sending may take.")
-        .with_default(|| Some("10s".into())),
-];
-
-/// Keys of a report.
-pub const REPORT_KEYS: &[Field] = &[
-    required("id", Kind::Text, "Name of the report."),
-    required("at", Kind::Text, "Local time of day at which it is made, such as `07:30`."),
-    field("since", Kind::Duration, "Time that it is about.").with_default(|| Some("24h".into())),
-    field("format", Kind::Choice(&["html", "md", "text"]), "Format.")
-        .with_default(|| Some("html".into())),
-    field(
-        "file",
-        Kind::Text,
-        "File that it is written to; `{date}` is the date. A relative path is below the user's state directory.",
-    ),
-    field("channel", Kind::Text, "Channel that it is sent to."),
-];
+record! {
+    /// Keys of a channel.
+    pub const CHANNEL: RecordType<AlertChannel> = {
+        id [mandatory()]: Kind::Text => id, "Name of the channel, as `policyd escalation test` takes it.";
+        kind [mandatory()]: Kind::Choice(RECIPE_NAMES) => recipe by RECIPE, "What receives the alerts.";
+        url: Kind::Text => url, "Address of the webhook; for `ntfy`, the address of the topic.";
+        url_file: Kind::Text => url_file, "File that contains the address, if the address is a secret.";
+        secret_file: Kind::Text => secret_file,
+            "File that contains the secret: the routing key of `pagerduty`, the signing key of `webhook`, a bearer token \
+             of `ntfy`.";
+        to: Kind::OneOrList(&Kind::Text) => to by TEXTS, "Addresses that `email` is sent to.";
+        from: Kind::Text => from, "Address that `email` is sent from. Default: what `sendmail` inserts.";
+        command: Kind::List(&Kind::Text) => command by TEXTS,
+            "Program and arguments of `command`, which gets the alert as Markdown on standard input; for `email`, the \
+             program. Default for `email`: `sendmail -t -i`.";
+        severity: Kind::Choice(SEVERITY_NAMES) => severity by SEVERITY, "Lowest severity that is sent.";
+        projects: Kind::OneOrList(&Kind::Text) => projects by DIRECTORIES,
+            "Directories: only alerts of projects in them are sent. Default: of all projects.";
+        quiet_hours: Kind::Text => quiet_hours by QUIET_HOURS,
+            "Local time without alerts, such as `22:00-07:00`. They are sent at its end; `critical` ones at once.";
+        repeat_interval: Kind::Duration => repeat_interval,
+            "Time after which an escalation without an answer or acknowledgment is sent again. Default: never.";
+        duplicate_interval: Kind::Duration => duplicate_interval,
+            "Time in which a second alert about the same thing is not sent.";
+        timeout: Kind::Duration => timeout, "Time that sending may take.";
+    }
+    /// Keys of a report.
+    pub const REPORT: RecordType<ReportSchedule> = {
+        id [mandatory()]: Kind::Text => id, "Name of the report.";
+        at [mandatory()]: Kind::Text => at by TIME_OF_DAY,
+            "Local time of day at which it is made, such as `07:30`.";
+        since: Kind::Duration => since, "Time that it is about.";
+        format: words::<MorningFormat>() => format, "Format.";
+        file: Kind::Text => file,
+            "File that it is written to; `{date}` is the date. A relative path is below the user's state directory.";
+        channel: Kind::Text => channel, "Channel that it is sent to.";
+    }
+}
 
 const SEVERITY_NAMES: &[&str] = &["low", "medium", "high", "critical"];
+
+const RECIPE: Conversion<&Recipe> = Conversion::reading(|node, _| Recipe::find(node.text()?));
+
+const SEVERITY: Conversion<NoticeSeverity> = Conversion {
+    read: |node, _| NoticeSeverity::find(node.text()?),
+    show: |severity| Some(severity.as_str().into()),
+};
+
+/// One text, or a list of texts.
+const TEXTS: Conversion<Vec<String>> = Conversion::reading(|node, _| {
+    Some(node.one_or_items().iter().filter_map(FieldValue::from_node).collect())
+});
+
+/// One directory, or a list of them.
+const DIRECTORIES: Conversion<Vec<PathBuf>> = Conversion::reading(|node, _| {
+    Some(node.one_or_items().iter().filter_map(FieldValue::from_node).collect())
+});
+
+const QUIET_HOURS: Conversion<Option<QuietTime>> =
+    Conversion::reading(|node, _| QuietTime::parse(node.text()?).map(Some));
+
+const TIME_OF_DAY: Conversion<u32> = Conversion::reading(|node, _| time_of_day(node.text()?));
 
 /// A channel that receives alerts.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -142,6 +139,41 @@ pub enum AlertSettingProblem {
     TimeOfDay(String, String),
     #[error("report `{0}` has no `file` and no `channel`")]
     NoDestination(String),
+}
+
+impl Default for AlertChannel {
+    fn default() -> Self {
+        let [recipe, ..] = &RECIPES;
+        Self {
+            id: String::new(),
+            recipe,
+            url: String::new(),
+            url_file: None,
+            secret_file: None,
+            to: Vec::new(),
+            from: None,
+            command: Vec::new(),
+            severity: NoticeSeverity::Medium,
+            projects: Vec::new(),
+            quiet_hours: None,
+            repeat_interval: None,
+            duplicate_interval: Duration::from_secs(60 * 60),
+            timeout: Duration::from_secs(10),
+        }
+    }
+}
+
+impl Default for ReportSchedule {
+    fn default() -> Self {
+        Self {
+            id: String::new(),
+            at: 0,
+            since: Duration::from_secs(24 * 60 * 60),
+            format: MorningFormat::Html,
+            file: None,
+            channel: None,
+        }
+    }
 }
 
 impl QuietTime {
@@ -223,50 +255,22 @@ impl AlertSettings {
     }
 }
 
-fn texts(node: &Node, key: &str) -> Vec<String> {
-    let items = node.get(key).map(Node::one_or_items).unwrap_or_default();
-    items.iter().filter_map(Node::text).map(str::to_owned).collect()
-}
-
 impl AlertChannel {
     /// Reads a channel. `None` if a required key is absent or invalid.
     fn from_node(node: &Node) -> Result<Option<Self>, AlertSettingProblem> {
-        let text = |key: &str| node.get(key).and_then(Node::text).map(str::to_owned);
-        let path = |key: &str| node.get(key).and_then(Node::text).map(PathBuf::from);
-        let duration = |key: &str| parsed(CHANNEL_KEYS, node, key, |it| parse_duration(it).ok());
-        let severity = parsed(CHANNEL_KEYS, node, "severity", NoticeSeverity::find);
-        let (Some(id), Some(recipe)) = (text("id"), text("kind").as_deref().and_then(Recipe::find))
-        else {
+        let text = |key: &str| node.get(key).and_then(Node::text);
+        let mut channel = CHANNEL.read_untyped(&LayeredMap::from_iter([node]));
+        if text("id").is_none() || text("kind") != Some(channel.recipe.name) {
             return Ok(None);
-        };
-        let (Some(severity), Some(duplicate_interval), Some(timeout)) =
-            (severity, duration("duplicate_interval"), duration("timeout"))
-        else {
-            return Ok(None);
-        };
-        let quiet = match text("quiet_hours") {
-            None => None,
-            Some(said) => match QuietTime::parse(&said) {
-                Some(quiet) => Some(quiet),
-                None => return Err(AlertSettingProblem::QuietTime(id, said)),
-            },
-        };
-        let channel = Self {
-            url: text("url").or_else(|| recipe.url.map(str::to_owned)).unwrap_or_default(),
-            url_file: path("url_file"),
-            secret_file: path("secret_file"),
-            to: texts(node, "to"),
-            from: text("from"),
-            command: texts(node, "command"),
-            severity,
-            projects: texts(node, "projects").into_iter().map(PathBuf::from).collect(),
-            quiet_hours: quiet,
-            repeat_interval: duration("repeat_interval"),
-            duplicate_interval,
-            timeout,
-            id,
-            recipe,
-        };
+        }
+        if channel.quiet_hours.is_none()
+            && let Some(invalid) = text("quiet_hours")
+        {
+            return Err(AlertSettingProblem::QuietTime(channel.id, invalid.to_owned()));
+        }
+        if channel.url.is_empty() {
+            channel.url = channel.recipe.url.unwrap_or_default().to_owned();
+        }
         channel.checked().map(Some)
     }
 
@@ -299,22 +303,16 @@ impl AlertChannel {
 impl ReportSchedule {
     /// Reads a report. `None` if a required key is absent or invalid.
     fn from_node(node: &Node) -> Result<Option<Self>, AlertSettingProblem> {
-        let text = |key: &str| node.get(key).and_then(Node::text).map(str::to_owned);
-        let since = parsed(REPORT_KEYS, node, "since", |it| parse_duration(it).ok());
-        let format = parsed(REPORT_KEYS, node, "format", MorningFormat::find);
-        let (Some(id), Some(said), Some(since), Some(format)) =
-            (text("id"), text("at"), since, format)
-        else {
-            return Ok(None);
-        };
-        let Some(at) = time_of_day(&said) else {
-            return Err(AlertSettingProblem::TimeOfDay(id, said));
-        };
-        let (file, channel) = (text("file"), text("channel"));
-        if file.is_none() && channel.is_none() {
-            return Err(AlertSettingProblem::NoDestination(id));
+        let text = |key: &str| node.get(key).and_then(Node::text);
+        let report = REPORT.read_untyped(&LayeredMap::from_iter([node]));
+        let (Some(_), Some(at)) = (text("id"), text("at")) else { return Ok(None) };
+        if time_of_day(at).is_none() {
+            return Err(AlertSettingProblem::TimeOfDay(report.id, at.to_owned()));
         }
-        Ok(Some(Self { id, at, since, format, file, channel }))
+        if report.file.is_none() && report.channel.is_none() {
+            return Err(AlertSettingProblem::NoDestination(report.id));
+        }
+        Ok(Some(report))
     }
 }
 
@@ -329,22 +327,9 @@ pub enum MorningFormat {
     Html,
 }
 
-impl MorningFormat {
-    /// Returns the end of file names and the word in configurations.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Text => "text",
-            Self::Markdown => "md",
-            Self::Html => "html",
-        }
-    }
-
-    /// Returns the format with a word of configurations.
-    #[must_use]
-    pub fn find(word: &str) -> Option<Self> {
-        [Self::Text, Self::Markdown, Self::Html].into_iter().find(|it| it.as_str() == word)
-    }
+impl Word for MorningFormat {
+    const NAMES: &'static [&'static str] = &["html", "md", "text"];
+    const VALUES: &'static [Self] = &[Self::Html, Self::Markdown, Self::Text];
 }
 
 #[cfg(test)]

@@ -8,15 +8,18 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::administrator::{self, Weakness};
-use super::alert_settings::{AlertSettingProblem, AlertSettings, CHANNEL_KEYS, REPORT_KEYS};
-use super::pack_rules::{self, PackRules};
-use super::shared::settings::{STORE_KEYS, SharedStoreSettings};
+use super::alert_settings::{AlertSettingProblem, AlertSettings, CHANNEL, REPORT};
+use super::pack_rules::{PACK_RULES, PackRules};
+use super::shared::settings::{STORE, SharedStoreSettings};
 use super::user::{self, UserDirectory};
 use policyd_base::limits::POLICY_FILE_BYTES_MAX;
 use policyd_policy::approval::ApprovalLevel;
 use policyd_policy::field_value::{FieldValue, words};
+use policyd_policy::record;
+use policyd_policy::record::Conversion;
 use policyd_policy::{EnforcementMode, OnError, Policy};
 use policyd_world::{World, WorldError};
+use policyd_yaml::layered_map::LayeredMap;
 use policyd_yaml::shape::{Field, Kind, field};
 use policyd_yaml::{Diagnostic, Node, Source, check, yaml};
 
@@ -25,30 +28,28 @@ const FILE: &str = "config.yaml";
 /// Hexadecimal digits of the content hash of a pack.
 const HASH_DIGITS: usize = 64;
 
-/// Keys of the organization's file.
-pub const ORGANIZATION_KEYS: &[Field] = &[
-    field(
-        "mode",
-        words::<EnforcementMode>(),
-        "Mode of all rules of users and projects. Without it, they choose it themselves.",
-    ),
-    field("allow_disable", Kind::Bool, "Whether users and projects can disable or pause policyd.")
-        .with_default(|| Some(Pins::default().allow_disable.into())),
-    APPROVALS,
-    field("allow_exceptions", Kind::Bool, "Whether `policyd allow` lets a rule or a call pass.")
-        .with_default(|| Some(Pins::default().allow_exceptions.into())),
-    field(
-        "on_error",
-        words::<OnError>(),
-        "What happens to tool calls while the organization's pack cannot be used. Default: `allow`, so that the rules \
-         of the project decide alone.",
-    ),
-    field("trust", Kind::Record(TRUST_KEYS), "Which packs of users and projects are used."),
-    STORE,
-    PACKS,
-    CHANNELS,
-    REPORTS,
-];
+record! {
+    /// Keys of the organization's file.
+    pub const ORGANIZATION: RecordType<Pins> = {
+        mode: words::<EnforcementMode>() => mode,
+            "Mode of all rules of users and projects. Without it, they choose it themselves.";
+        allow_disable: Kind::Bool => allow_disable, "Whether users and projects can disable or pause policyd.";
+        use APPROVALS;
+        allow_exceptions: Kind::Bool => allow_exceptions,
+            "Whether `policyd allow` lets a rule or a call pass.";
+        on_error: words::<OnError>() => blocks_without_pack by BLOCKS,
+            "What happens to tool calls while the organization's pack cannot be used. Default: `allow`, so that the rules \
+             of the project decide alone.";
+        trust: Kind::Record(TRUST_KEYS), "Which packs of users and projects are used.";
+        use STORE_KEY;
+        use PACKS;
+        use CHANNELS;
+        use REPORTS;
+    }
+}
+
+const BLOCKS: Conversion<bool> =
+    Conversion::reading(|node, _| Some(OnError::from_node(node)? == OnError::Block));
 
 /// Which permission prompts policyd answers, in both files.
 const APPROVALS: Field = field(
@@ -60,32 +61,29 @@ const APPROVALS: Field = field(
 .with_default(|| Some(ApprovalLevel::None.as_str().into()));
 
 /// The shared store, in both files.
-const STORE: Field = field(
+const STORE_KEY: Field = field(
     "store",
-    Kind::Record(STORE_KEYS),
+    STORE.map,
     "Server that several hosts share. The organization's comes before the user's.",
 );
 
 /// Rules about remote packs, in both files.
 const PACKS: Field = field(
     "packs",
-    Kind::Record(pack_rules::KEYS),
+    PACK_RULES.map,
     "Which signatures remote packs need. The rules of the organization and of the user both count.",
 );
 
 /// Channels that receive alerts, in both files.
 const CHANNELS: Field = field(
     "channels",
-    Kind::List(&Kind::Record(CHANNEL_KEYS)),
+    CHANNEL.list,
     "Who receives alerts, such as a chat, a pager, or mail. The channels of the organization and of the user both count.",
 );
 
 /// Scheduled reports, in both files.
-const REPORTS: Field = field(
-    "reports",
-    Kind::List(&Kind::Record(REPORT_KEYS)),
-    "Reports over all projects that are made every day.",
-);
+const REPORTS: Field =
+    field("reports", REPORT.list, "Reports over all projects that are made every day.");
 
 const TRUST_KEYS: &[Field] = &[field(
     "allowed_packs",
@@ -95,7 +93,7 @@ const TRUST_KEYS: &[Field] = &[field(
 )];
 
 /// Keys of the user's file.
-pub const USER_KEYS: &[Field] = &[APPROVALS, STORE, PACKS, CHANNELS, REPORTS];
+const USER_KEYS: &[Field] = &[APPROVALS, STORE_KEY, PACKS, CHANNELS, REPORTS];
 
 /// Whose file it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -116,7 +114,7 @@ impl ConfigurationOwner {
 
     const fn keys(self) -> &'static [Field] {
         match self {
-            Self::Organization => ORGANIZATION_KEYS,
+            Self::Organization => ORGANIZATION.fields,
             Self::User => USER_KEYS,
         }
     }
@@ -179,18 +177,12 @@ impl Pins {
 
     /// Reads the keys of a file. Where it does not state a key, `usual` counts.
     fn from_node(node: &Node, usual: &Self) -> Self {
-        let is_set = |key: &str| node.get(key).and_then(Node::bool);
-        let packs = allowed_packs(node);
+        let mut pins = usual.clone();
+        ORGANIZATION.fill_untyped(&mut pins, &LayeredMap::from_iter([node]));
         let hash = |it: &Node| it.text().filter(|it| is_hash(it)).map(str::to_ascii_lowercase);
-        Self {
-            mode: node.get("mode").and_then(EnforcementMode::from_node),
-            allow_disable: is_set("allow_disable").unwrap_or(usual.allow_disable),
-            allow_exceptions: is_set("allow_exceptions").unwrap_or(usual.allow_exceptions),
-            blocks_without_pack: node.get("on_error").and_then(OnError::from_node)
-                == Some(OnError::Block),
-            allowed_packs: packs.map(|it| it.one_or_items().iter().filter_map(hash).collect()),
-            is_assumed: usual.is_assumed,
-        }
+        let packs = allowed_packs(node);
+        pins.allowed_packs = packs.map(|it| it.one_or_items().iter().filter_map(hash).collect());
+        pins
     }
 
     /// Returns whether a pack with this content hash may be used.

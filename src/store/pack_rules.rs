@@ -3,29 +3,31 @@
 
 use std::path::PathBuf;
 
+use policyd_policy::record;
+use policyd_policy::record::Conversion;
 use policyd_yaml::Node;
-use policyd_yaml::shape::{Field, Kind, field};
+use policyd_yaml::layered_map::LayeredMap;
+use policyd_yaml::shape::Kind;
 
-/// Keys of the map `packs`.
-pub const KEYS: &[Field] = &[
-    field(
-        "require_signature",
-        Kind::Bool,
-        "Whether each remote pack must be signed by one of `keys`. Default: `false`.",
-    )
-    .with_default(|| Some(false.into())),
-    field("keys", Kind::List(&Kind::Text), "Accepted public keys of minisign."),
-    field(
-        "sources",
-        Kind::Map(&Kind::Text),
-        "The only accepted key for sources that begin with a prefix. The longest prefix decides.",
-    ),
-    field(
-        "ca_file",
-        Kind::Text,
-        "File with the accepted certificate authorities in PEM format. Default: those of the machine.",
-    ),
-];
+record! {
+    /// Keys of the map `packs`.
+    pub const PACK_RULES: RecordType<PackRules> = {
+        require_signature: Kind::Bool => require_signature,
+            "Whether each remote pack must be signed by one of `keys`.";
+        keys: Kind::List(&Kind::Text) => keys, "Accepted public keys of minisign.";
+        sources: Kind::Map(&Kind::Text) => sources by KEYS_BY_PREFIX,
+            "The only accepted key for sources that begin with a prefix. The longest prefix decides.";
+        ca_file: Kind::Text => ca_file,
+            "File with the accepted certificate authorities in PEM format. Default: those of the machine.";
+    }
+}
+
+/// A map of texts, in its order.
+const KEYS_BY_PREFIX: Conversion<Vec<(String, String)>> = Conversion::reading(|node, _| {
+    let text = |it: &Node| it.text().map(str::to_owned);
+    let entries = node.entries().unwrap_or_default().iter();
+    Some(entries.filter_map(|(prefix, key)| Some((text(prefix)?, text(key)?))).collect())
+});
 
 /// The rules about remote packs in one file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -44,18 +46,7 @@ impl PackRules {
     /// Reads the map `packs` of a configuration. Invalid values do not count; they are reported by others.
     #[must_use]
     pub fn from_node(node: &Node) -> Self {
-        let text = |it: &Node| it.text().map(str::to_owned);
-        let keys = node.get("keys").and_then(Node::items).unwrap_or_default();
-        let sources = node.get("sources").and_then(Node::entries).unwrap_or_default();
-        Self {
-            require_signature: node.get("require_signature").and_then(Node::bool).unwrap_or(false),
-            keys: keys.iter().filter_map(text).collect(),
-            sources: sources
-                .iter()
-                .filter_map(|(from, key)| Some((text(from)?, text(key)?)))
-                .collect(),
-            ca_file: node.get("ca_file").and_then(Node::text).map(PathBuf::from),
-        }
+        PACK_RULES.read_untyped(&LayeredMap::from_iter([node]))
     }
 
     /// Returns the keys of which one must have signed the pack of a source. `None`: no signature is required.

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::block_copies::BlockCopyFile;
 use super::breakers::record::BreakerFile;
-use super::configuration::ORGANIZATION_KEYS;
+use super::configuration::ORGANIZATION;
 use super::diagnostic::DiagnosticEntry;
 use super::escalations::IndexFile;
 use super::memory::PackMemoryFile;
@@ -24,14 +24,12 @@ use policyd_record::event_log::EventLine;
 use policyd_state::daily_costs::DailyCosts;
 use policyd_state::run::Run;
 use policyd_yaml::schema::json_schema;
-use policyd_yaml::shape::Kind;
 
 /// Returns the schemas by the names that `policyd schema` takes.
 #[must_use]
 pub fn all() -> Vec<(&'static str, Value)> {
-    let configuration = Kind::Record(ORGANIZATION_KEYS);
     vec![
-        ("config", json_schema(&configuration, "config")),
+        ("config", json_schema(&ORGANIZATION.map, "config")),
         derived::<SessionRecord<'_>>("state"),
         derived::<BlockCopyFile>("block-copy"),
         derived::<BreakerFile>("circuit-breakers"),

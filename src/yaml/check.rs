@@ -16,21 +16,6 @@ pub fn check(node: &Node, kind: &Kind, findings: &mut Vec<Diagnostic>) {
     findings.append(&mut found);
 }
 
-/// Parses the text of a key of a map; without a text that can be parsed, the default of the key. `None` if it has none.
-#[must_use]
-pub fn parsed<T>(
-    fields: &[Field],
-    map: &Node,
-    key: &str,
-    parse: impl Fn(&str) -> Option<T>,
-) -> Option<T> {
-    let given = map.get(key).and_then(Node::text).and_then(&parse);
-    given.or_else(|| {
-        let default = fields.iter().find(|it| it.name == key).and_then(|it| (it.default)())?;
-        parse(default.as_str()?)
-    })
-}
-
 /// Whether a value is written in a form that its kind takes: a scalar, a list or a map.
 #[must_use]
 pub fn fits(kind: &Kind, node: &Node) -> bool {

@@ -11,50 +11,53 @@ use super::document_kind::{APPROVAL, ESCALATION, RUN, SIGNAL, TASK};
 use crate::configuration::{Configuration, ConfigurationOwner};
 use crate::user;
 use policyd_base::limits::{PASSWORD_BYTES_MAX, PASSWORD_COMMAND_TIME};
+use policyd_policy::field_value::Word;
+use policyd_policy::record;
+use policyd_policy::record::Conversion;
 use policyd_world::server::ServerAddress;
 use policyd_world::{ExternalCommand, World, WorldError};
 use policyd_yaml::Node;
 use policyd_yaml::checksum::hex;
-use policyd_yaml::shape::{Field, Kind, field, required};
+use policyd_yaml::layered_map::LayeredMap;
+use policyd_yaml::shape::Kind;
 
-/// What `share` can contain.
-const SUBJECTS: &[&str] = &["tasks", "escalations", "approvals", "runs", "signals", "decisions"];
 /// The variable that chooses one of the configured URLs.
 pub const VARIABLE: &str = "POLICYD_STORE";
 /// Hexadecimal digits that tell two stores apart.
 const FINGERPRINT_DIGITS: usize = 16;
 
-/// Keys of `store:`.
-pub const STORE_KEYS: &[Field] = &[
-    required("url", Kind::Text, "`postgres://user@host/database`. Required."),
-    field(
-        "alternatives",
-        Kind::List(&Kind::Text),
-        "Further URLs that the variable `POLICYD_STORE` can choose.",
-    ),
-    field("group", Kind::Text, "Projects of one group share their breakers. Default: `default`."),
-    field(
-        "groups",
-        Kind::Map(&Kind::Text),
-        "Groups of the projects below a directory, such as `~/payments: payments`. The longest directory decides.",
-    ),
-    field(
-        "share",
-        Kind::List(&Kind::Choice(SUBJECTS)),
-        "What is shared besides breakers. Default: nothing.",
-    ),
-    field("password_file", Kind::Text, "File with the password."),
-    field("password_env", Kind::Text, "Environment variable with the password."),
-    field("password_command", Kind::List(&Kind::Text), "Command that prints the password."),
-    field(
-        "ca_file",
-        Kind::Text,
-        "Certificates of authorities in PEM. Default: those that the machine trusts.",
-    ),
-];
+record! {
+    /// Keys of `store:`.
+    pub const STORE: RecordType<SharedStoreSettings> = {
+        url [mandatory()]: Kind::Text => url, "`postgres://user@host/database`. Required.";
+        alternatives: Kind::List(&Kind::Text) => alternatives,
+            "Further URLs that the variable `POLICYD_STORE` can choose.";
+        group: Kind::Text => group, "Projects of one group share their breakers.";
+        groups: Kind::Map(&Kind::Text) => groups by GROUPS_BY_DIRECTORY,
+            "Groups of the projects below a directory, such as `~/payments: payments`. The longest directory decides.";
+        share: Kind::List(&Kind::Choice(SharedSubject::NAMES)) => share,
+            "What is shared besides breakers. Default: nothing.";
+        password_file: Kind::Text => password_file, "File with the password.";
+        password_env: Kind::Text => password_env, "Environment variable with the password.";
+        password_command: Kind::List(&Kind::Text) => password_command,
+            "Command that prints the password.";
+        ca_file: Kind::Text => ca_file,
+            "Certificates of authorities in PEM. Default: those that the machine trusts.";
+    }
+}
+
+/// A map from directories to groups, in its order.
+const GROUPS_BY_DIRECTORY: Conversion<Vec<(PathBuf, String)>> = Conversion::reading(|node, _| {
+    let entries = node.entries().unwrap_or_default().iter();
+    Some(
+        entries
+            .filter_map(|(at, group)| Some((at.text()?.into(), group.text()?.to_owned())))
+            .collect(),
+    )
+});
 
 /// Settings of the shared store.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SharedStoreSettings {
     pub url: String,
     alternatives: Vec<String>,
@@ -63,7 +66,8 @@ pub struct SharedStoreSettings {
     share: Vec<SharedSubject>,
     password_file: Option<PathBuf>,
     password_env: Option<String>,
-    password_command: Option<Vec<String>>,
+    /// Program and arguments; empty without one.
+    password_command: Vec<String>,
     ca_file: Option<PathBuf>,
 }
 
@@ -82,6 +86,35 @@ pub enum SharedSubject {
     Signals,
     /// The decision log.
     Decisions,
+}
+
+impl Word for SharedSubject {
+    const NAMES: &'static [&'static str] =
+        &["tasks", "escalations", "approvals", "runs", "signals", "decisions"];
+    const VALUES: &'static [Self] = &[
+        Self::Tasks,
+        Self::Escalations,
+        Self::Approvals,
+        Self::Runs,
+        Self::Signals,
+        Self::Decisions,
+    ];
+}
+
+impl Default for SharedStoreSettings {
+    fn default() -> Self {
+        Self {
+            url: String::new(),
+            alternatives: Vec::new(),
+            group: "default".to_owned(),
+            groups: Vec::new(),
+            share: Vec::new(),
+            password_file: None,
+            password_env: None,
+            password_command: Vec::new(),
+            ca_file: None,
+        }
+    }
 }
 
 /// Why the shared store cannot be used.
@@ -142,36 +175,7 @@ impl SharedStoreSettings {
     /// Reads the value of `store:`.
     pub(crate) fn from_node(node: &Node) -> Option<Self> {
         node.entries()?;
-        let text = |key: &str| node.get(key).and_then(Node::text).map(str::to_owned);
-        let list = |key: &str| -> Option<Vec<String>> {
-            let items = node.get(key)?.one_or_items();
-            Some(items.iter().filter_map(|it| it.text().map(str::to_owned)).collect())
-        };
-        let subject = |name: &String| match name.as_str() {
-            "tasks" => Some(SharedSubject::Tasks),
-            "escalations" => Some(SharedSubject::Escalations),
-            "approvals" => Some(SharedSubject::Approvals),
-            "runs" => Some(SharedSubject::Runs),
-            "signals" => Some(SharedSubject::Signals),
-            "decisions" => Some(SharedSubject::Decisions),
-            _ => None,
-        };
-        let groups = |entries: &[(Node, Node)]| {
-            let entry =
-                |(at, group): &(Node, Node)| Some((at.text()?.into(), group.text()?.to_owned()));
-            entries.iter().filter_map(entry).collect()
-        };
-        Some(Self {
-            url: text("url").unwrap_or_default(),
-            alternatives: list("alternatives").unwrap_or_default(),
-            group: text("group").unwrap_or_else(|| "default".to_owned()),
-            groups: node.get("groups").and_then(Node::entries).map(groups).unwrap_or_default(),
-            share: list("share").unwrap_or_default().iter().filter_map(subject).collect(),
-            password_file: text("password_file").map(PathBuf::from),
-            password_env: text("password_env"),
-            password_command: list("password_command").filter(|it| !it.is_empty()),
-            ca_file: text("ca_file").map(PathBuf::from),
-        })
+        Some(STORE.read_untyped(&LayeredMap::from_iter([node])))
     }
 
     /// Returns the fingerprint of the configured store.
@@ -236,7 +240,10 @@ impl SharedStoreSettings {
             let value = world.env(name);
             return value.map(Some).ok_or_else(|| SharedSettingsError::NoPassword(name.clone()));
         }
-        let Some(argv) = &self.password_command else { return Ok(None) };
+        let argv = &self.password_command;
+        if argv.is_empty() {
+            return Ok(None);
+        }
         let folder = user::config_folder(world).unwrap_or_else(|| world.working_folder());
         let deadline = PASSWORD_COMMAND_TIME.min(limit);
         let command = ExternalCommand {
