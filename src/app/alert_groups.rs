@@ -15,7 +15,8 @@ use crate::tasks::incidents::Incident;
 use crate::tasks::{StoreLocation, Stores};
 use crate::workspace::project;
 use policyd_base::text::counted;
-use policyd_record::alert::Alert;
+use policyd_evaluation::message::cut;
+use policyd_record::alert::{Alert, Recipe};
 use policyd_record::notice::NoticeKind;
 use policyd_state::breaker::{Breaker, BreakerPhase};
 use policyd_state::dead_letter::TaskQueue;
@@ -30,10 +31,14 @@ use policyd_world::World;
 
 /// Names of projects in the title of a digest.
 const NAMES_MAX: usize = 3;
+/// Characters of the first line of an alert in a digest of lines.
+const LINE_CHARS_MAX: usize = 120;
+/// Characters left for the last lines of such a digest.
+const LINES_RESERVE: usize = 100;
 
-/// Returns one alert about several of one kind, the most severe first. If their texts are longer than `chars_max`, the message
-/// has their titles instead, so that none of them is cut off. `None` without an alert.
-pub(crate) fn digest(mut alerts: Vec<Alert>, chars_max: usize) -> Option<Alert> {
+/// Returns one alert about several of one kind, the most severe first. If their texts are longer than what the channel shows, the
+/// message has one line for each, as many as fit. `None` without an alert.
+pub(crate) fn digest(mut alerts: Vec<Alert>, recipe: &Recipe) -> Option<Alert> {
     alerts.sort_by_key(|it| Reverse(it.severity()));
     let first = alerts.first()?.clone();
     let noun = NoticeKind::find(&first.kind).map_or("alert", NoticeKind::noun);
@@ -51,7 +56,8 @@ pub(crate) fn digest(mut alerts: Vec<Alert>, chars_max: usize) -> Option<Alert> 
     }
     let texts: Vec<String> = alerts.iter().map(|it| format!("{}\n{}", it.title, it.text)).collect();
     let texts = texts.join("\n\n");
-    let text = if texts.chars().count() <= chars_max { texts } else { titles(&alerts, chars_max) };
+    let is_short = shown_chars(recipe, &texts) <= recipe.chars_max;
+    let text = if is_short { texts } else { lines(&alerts, recipe) };
     Some(Alert {
         key: alerts.iter().map(|it| it.key.as_str()).collect::<Vec<_>>().join(" "),
         project: if projects.len() == 1 { first.project.clone() } else { String::new() },
@@ -63,12 +69,24 @@ pub(crate) fn digest(mut alerts: Vec<Alert>, chars_max: usize) -> Option<Alert> 
     })
 }
 
-/// The titles of alerts, one line each. A quarter of the length is left for what a channel adds to marks of its format.
-fn titles(alerts: &[Alert], chars_max: usize) -> String {
-    let (mut lines, mut left) = (Vec::new(), chars_max.saturating_sub(chars_max / 4));
+/// Characters of a text in the format of a channel.
+fn shown_chars(recipe: &Recipe, text: &str) -> usize {
+    recipe.format.inert(text).chars().count()
+}
+
+/// One line for each alert, as many as a channel shows: its title, and the first line of its text.
+fn lines(alerts: &[Alert], recipe: &Recipe) -> String {
+    let (mut lines, mut left) = (Vec::new(), recipe.chars_max.saturating_sub(LINES_RESERVE));
     for alert in alerts {
-        let line = format!("- {}", alert.title);
-        let Some(rest) = left.checked_sub(line.chars().count().saturating_add(1)) else { break };
+        let first = cut(alert.text.lines().next().unwrap_or_default(), LINE_CHARS_MAX);
+        let line = if first.is_empty() {
+            format!("- {}", alert.title)
+        } else {
+            format!("- {}: {first}", alert.title)
+        };
+        let Some(rest) = left.checked_sub(shown_chars(recipe, &line).saturating_add(1)) else {
+            break;
+        };
         left = rest;
         lines.push(line);
     }
@@ -76,7 +94,13 @@ fn titles(alerts: &[Alert], chars_max: usize) -> String {
         0 => {}
         more => lines.push(format!("and {more} more")),
     }
-    lines.push("`policyd inbox` shows each of them.".to_owned());
+    let kind = alerts.first().and_then(|it| NoticeKind::find(&it.kind));
+    if matches!(
+        kind,
+        Some(NoticeKind::Escalation | NoticeKind::SignalRequest | NoticeKind::DeadLetter)
+    ) {
+        lines.push("`policyd inbox` shows each of them.".to_owned());
+    }
     lines.join("\n")
 }
 

@@ -303,7 +303,7 @@ impl AlertState {
         let alerts: Vec<Alert> = group.iter().map(|it| it.alert.clone()).collect();
         let message = match alerts.as_slice() {
             [one] => Some(one.clone()),
-            [] | [_, ..] => alert_groups::digest(alerts, channel.recipe.chars_max),
+            [] | [_, ..] => alert_groups::digest(alerts, channel.recipe),
         };
         let Some(message) = message else { return };
         let sent = send(world, channel, &message);
@@ -572,6 +572,7 @@ mod tests {
 
     use super::*;
     use policyd_base::limits::ALERT_TIME_MAX;
+    use policyd_record::alert::Recipe;
     use policyd_world::CommandOutput;
     use policyd_world::fake::FakeWorld;
     const LOG: &str = "/w/app/.policyd/logs/decisions.jsonl";
@@ -747,7 +748,7 @@ mod tests {
             ..Alert::default()
         };
         let alerts = vec![alert(1, "/w/a", "low"), alert(2, "/w/b", "critical")];
-        let one = alert_groups::digest(alerts.clone(), 100).unwrap();
+        let one = alert_groups::digest(alerts, Recipe::find("slack").unwrap()).unwrap();
         assert_eq!((one.title.as_str(), one.severity.as_str()), ("2 questions: b, a", "critical"));
         insta::assert_snapshot!(one.text, @r"
         title 2
@@ -756,12 +757,26 @@ mod tests {
         title 1
         text 1
         ");
-        let short = alert_groups::digest(alerts, 20).unwrap();
-        insta::assert_snapshot!(short.text, @r"
-        - title 2
-        and 1 more
-        `policyd inbox` shows each of them.
-        ");
+    }
+
+    #[test]
+    fn a_digest_that_a_channel_would_cut_has_one_line_for_each_alert() {
+        let recipe = Recipe::find("slack").unwrap();
+        let alert = |number: usize| Alert {
+            kind: "dead_letter".to_owned(),
+            title: format!("app: task t{number} failed"),
+            text: format!("`a && b {number}` failed\n{}", "&".repeat(200)),
+            ..Alert::default()
+        };
+        let short = alert_groups::digest((0..3).map(alert).collect(), recipe).unwrap();
+        assert_eq!(short.text.lines().next(), Some("- app: task t0 failed: `a && b 0` failed"));
+        assert_eq!(short.text.lines().count(), 4, "{}", short.text);
+        let long = alert_groups::digest((0..90).map(alert).collect(), recipe).unwrap();
+        assert!(recipe.format.inert(&long.text).chars().count() <= recipe.chars_max);
+        let more = long.text.lines().find(|it| it.starts_with("and ")).unwrap();
+        let listed = long.text.lines().filter(|it| it.starts_with("- ")).count();
+        assert_eq!(more, format!("and {} more", 90 - listed));
+        assert!(long.text.ends_with("`policyd inbox` shows each of them."));
     }
 
     #[test]

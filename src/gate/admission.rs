@@ -1,6 +1,6 @@
 //! Whether an event is evaluated at all: the hook line, the switches, and the rules of the pack.
 
-use super::event_log::report_off;
+use super::decision_logs::report_off;
 use super::report::{Report, Unjudged};
 use super::request::Request;
 use policyd_facts::event::{Event, EventKind};

@@ -11,7 +11,7 @@ use super::approvals;
 use super::call_files::DiskReader;
 use super::client_rules::ClientRules;
 use super::context::GateContext;
-use super::event_log;
+use super::decision_logs;
 use super::on_disk::{self, GateDisk};
 use super::permission;
 use super::probes::AskLimits;
@@ -374,7 +374,7 @@ impl GuardEvaluation<'_> {
         let entry = decision_log::guard_entry(*now, event, &report.around, guarded, called);
         let own = self.context.project.state.clone();
         if !log_decision(self.context.world, &own, entry) {
-            report.problem(&event_log::unlogged(&own));
+            report.problem(&decision_logs::unlogged(&own));
         }
     }
 }

@@ -5,7 +5,7 @@ use std::mem::ManuallyDrop;
 
 use super::admission::Admitted;
 use super::context::GateContext;
-use super::event_log;
+use super::decision_logs;
 use super::guards::GuardEvaluation;
 use super::loaded_policy::LoadedPolicy;
 use super::reactions;
@@ -40,13 +40,13 @@ pub(super) fn evaluate(
         invalid.on_error = None;
     }
     if invalid.enabled == Some(false) && pins.allow_disable {
-        return event_log::report_off(world, project, request, OffReason::Manifest, report);
+        return decision_logs::report_off(world, project, request, OffReason::Manifest, report);
     }
     // It is reported at a stop and where a session begins.
     if request.event.kind.is_boundary() {
         let mut report = answer(world, project, request, report, &invalid);
         let blocked = report.answer.refuses();
-        event_log::log_unjudged(world, &project.state, request, blocked, &mut report);
+        decision_logs::log_unjudged(world, &project.state, request, blocked, &mut report);
         return report;
     }
     let Some(mut policy) = packs::builtin_policy() else {
@@ -96,7 +96,7 @@ fn evaluate_by_builtin(
         report.answer = HookResponse::block(format!("policyd: {text}. Ask the user to fix it."));
         report.problem(&format!("{text}. Run `policyd lint`."));
         let (world, state_dir) = (context.world, &context.project.state);
-        event_log::log_unjudged(world, state_dir, context.request, true, &mut report);
+        decision_logs::log_unjudged(world, state_dir, context.request, true, &mut report);
         return report;
     }
     if !(GuardEvaluation { context }).guard(&mut report) {

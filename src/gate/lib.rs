@@ -21,7 +21,7 @@ mod context;
 mod context_usage;
 mod costs;
 pub mod crash;
-mod event_log;
+mod decision_logs;
 mod file_text;
 mod gate_status;
 mod guards;
@@ -156,7 +156,7 @@ fn evaluate_admitted(
 ) -> Report {
     let nothing = nothing_to_judge(&loaded.policy, &request.event, &mut report);
     if let Some(Unjudged::Off(reason)) = nothing {
-        return event_log::report_off(world, &admitted.project, request, reason, report);
+        return decision_logs::report_off(world, &admitted.project, request, reason, report);
     }
     let context = GateContext::new(world, request, loaded, admitted);
     let context = GateContext { organization, ..context };

@@ -5,7 +5,7 @@
 use std::rc::Rc;
 
 use super::context::GateContext;
-use super::event_log;
+use super::decision_logs;
 use super::guards::GuardEvaluation;
 use super::organization_layer::OrganizationLayer;
 use super::permission;
@@ -70,7 +70,7 @@ pub(super) fn refuse(world: &dyn World, request: &Request<'_>, mut report: Repor
     let project = project::find(world, Some(&request.event));
     let fenced = project::fenced(world, &project);
     let world = fenced.as_ref().map_or(world, |it| it as &dyn World);
-    event_log::log_unjudged(world, &project.state, request, true, &mut report);
+    decision_logs::log_unjudged(world, &project.state, request, true, &mut report);
     report.silent("the organization's pack cannot be used")
 }
 

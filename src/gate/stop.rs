@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use super::allowances;
 use super::context::GateContext;
-use super::event_log;
+use super::decision_logs;
 use super::reactions::ReactionRunner;
 use super::report::Report;
 use super::{calls, context_usage};
@@ -52,7 +52,7 @@ impl StopEvaluation<'_> {
             || gathered.cursor.iter().for_each(|it| transcript::keep(world, &cursor_path, it));
         // Half of a transcript is not evidence: the block limit is not stepped.
         if context.transcript_problem.is_some() {
-            event_log::log_unjudged(world, own, request, false, &mut report);
+            decision_logs::log_unjudged(world, own, request, false, &mut report);
             keep();
             return report.silent("the transcript was not read");
         }
@@ -108,8 +108,8 @@ impl StopEvaluation<'_> {
         // Log, then hand over what is to be spoken.
         self.answer(&outcome, spoken, &mut report);
         self.react(&outcome, &context.facts, &mut report);
-        event_log::log(it, &outcome, &inputs, &mut report);
-        event_log::document(it, &outcome.excuses, &mut report);
+        decision_logs::log(it, &outcome, &inputs, &mut report);
+        decision_logs::document(it, &outcome.excuses, &mut report);
         report.outcome = Some(outcome);
         report
     }

@@ -157,6 +157,15 @@ impl<T: TypedValue> Conversion<T> {
     }
 }
 
+/// Returns the conversion of a list that a file may state as one item.
+#[must_use]
+pub const fn one_or_list<T: FieldValue>() -> Conversion<Vec<T>> {
+    Conversion {
+        read: |node, _| Some(node.one_or_items().iter().filter_map(T::from_node).collect()),
+        show: FieldValue::to_json,
+    }
+}
+
 /// A template, whose placeholders are typed.
 pub(super) const TEMPLATE: Conversion<String> =
     Conversion { read: |node, builder| builder.template(node), show: FieldValue::to_json };

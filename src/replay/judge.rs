@@ -55,7 +55,7 @@ pub struct ReplayedPrompt {
     pub not_allowed: Vec<Invocation>,
 }
 
-/// FactEvaluator of one pack. Its caches serve all stops.
+/// Evaluator of one pack. Its caches serve all stops.
 pub struct Judge<'p> {
     policy: &'p Policy,
     words: Matchers,

@@ -4,9 +4,9 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use policyd_policy::field_value::{FieldValue, Word, words};
+use policyd_policy::field_value::{Word, words};
 use policyd_policy::record;
-use policyd_policy::record::Conversion;
+use policyd_policy::record::{Conversion, one_or_list};
 use policyd_record::alert::{RECIPE_NAMES, RECIPES, Recipe};
 use policyd_record::notice::NoticeSeverity;
 use policyd_yaml::Node;
@@ -25,13 +25,13 @@ record! {
         secret_file: Kind::Text => secret_file,
             "File that contains the secret: the routing key of `pagerduty`, the signing key of `webhook`, a bearer token \
              of `ntfy`.";
-        to: Kind::OneOrList(&Kind::Text) => to by TEXTS, "Addresses that `email` is sent to.";
+        to: Kind::OneOrList(&Kind::Text) => to by one_or_list(), "Addresses that `email` is sent to.";
         from: Kind::Text => from, "Address that `email` is sent from. Default: what `sendmail` inserts.";
-        command: Kind::List(&Kind::Text) => command by TEXTS,
+        command: Kind::List(&Kind::Text) => command by one_or_list(),
             "Program and arguments of `command`, which gets the alert as Markdown on standard input; for `email`, the \
              program. Default for `email`: `sendmail -t -i`.";
         severity: Kind::Choice(SEVERITY_NAMES) => severity by SEVERITY, "Lowest severity that is sent.";
-        projects: Kind::OneOrList(&Kind::Text) => projects by DIRECTORIES,
+        projects: Kind::OneOrList(&Kind::Text) => projects by one_or_list(),
             "Directories: only alerts of projects in them are sent. Default: of all projects.";
         quiet_hours: Kind::Text => quiet_hours by QUIET_HOURS,
             "Local time without alerts, such as `22:00-07:00`. They are sent at its end; `critical` ones at once.";
@@ -62,16 +62,6 @@ const SEVERITY: Conversion<NoticeSeverity> = Conversion {
     read: |node, _| NoticeSeverity::find(node.text()?),
     show: |severity| Some(severity.as_str().into()),
 };
-
-/// One text, or a list of texts.
-const TEXTS: Conversion<Vec<String>> = Conversion::reading(|node, _| {
-    Some(node.one_or_items().iter().filter_map(FieldValue::from_node).collect())
-});
-
-/// One directory, or a list of them.
-const DIRECTORIES: Conversion<Vec<PathBuf>> = Conversion::reading(|node, _| {
-    Some(node.one_or_items().iter().filter_map(FieldValue::from_node).collect())
-});
 
 const QUIET_HOURS: Conversion<Option<QuietTime>> =
     Conversion::reading(|node, _| QuietTime::parse(node.text()?).map(Some));
@@ -268,7 +258,7 @@ impl AlertChannel {
         {
             return Err(AlertSettingProblem::QuietTime(channel.id, invalid.to_owned()));
         }
-        if channel.url.is_empty() {
+        if text("url").is_none() {
             channel.url = channel.recipe.url.unwrap_or_default().to_owned();
         }
         channel.checked().map(Some)

@@ -1,4 +1,5 @@
-//! Circles of files: files of one crate that import each other in a loop, so that none can be understood first.
+//! Circles of files: files of one crate that import each other in a loop, so that none can be understood first. Calls of methods
+//! are not imports: the methods of one type can be in several files.
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
@@ -11,9 +12,10 @@ use super::language::root;
 /// Most files of a circle: what one reading can hold.
 const CIRCLE_FILES_MAX: usize = 3;
 
-static COMMENT: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"//[^\n]*").unwrap());
-static TEXT: LazyLock<Regex> =
-    LazyLock::new(|| Regex::new(r##"(?s)r#".*?"#|"(?:\\.|[^"\\])*""##).unwrap());
+/// Comments, texts, and characters: what looks like code in them is none.
+static NO_CODE: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(r##"(?s)//[^\n]*|r#".*?"#|"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])'"##).unwrap()
+});
 static CHILD: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(r"(?m)^\s*(?:pub(?:\([^)]*\))? )?mod (\w+);").unwrap());
 static TEST_FILE: LazyLock<Regex> =
@@ -75,8 +77,7 @@ fn import_paths(tree: &str, before: &[String], found: &mut Vec<(String, Steps)>)
 
 impl Module {
     fn parse(code: &str) -> Self {
-        let code = COMMENT.replace_all(code, "");
-        let code = TEXT.replace_all(&code, "\"\"");
+        let code = NO_CODE.replace_all(code, "");
         let definitions = DEFINITION.captures_iter(&code).map(|it| it[1].to_owned()).collect();
         let mut imports = vec![];
         for import in IMPORT.captures_iter(&code) {
@@ -97,7 +98,7 @@ fn read_modules(path: Steps, file: &Path, modules: &mut Modules) {
     let name = file.file_stem().unwrap().to_str().unwrap();
     let folder = file.parent().unwrap();
     let folder = if ["lib", "mod"].contains(&name) { folder.to_owned() } else { folder.join(name) };
-    let children = COMMENT.replace_all(code, "");
+    let children = NO_CODE.replace_all(code, "");
     for child in CHILD.captures_iter(&children) {
         let child = &child[1];
         let found = [folder.join(format!("{child}.rs")), folder.join(child).join("mod.rs")];
@@ -212,7 +213,10 @@ fn a_loop_of_imports_is_found() {
     let modules = Modules::from([
         module("", "mod a;\nmod b;\nmod c;\npub use a::A;\npub use c::{d::D, self};"),
         module("a", "use crate::{b::{self, B}, Other};\npub struct A(B);"),
-        module("b", "// crate::c::d::D\npub struct B;\nfn f() { super::c::d::g(\"crate::a\") }"),
+        module(
+            "b",
+            "// crate::c::d::D\npub struct B;\nfn f() { super::c::d::g(\"http://crate::a\", '\"') }",
+        ),
         module("c", ""),
         module("c::d", "use crate::A as Renamed;\npub struct D(Renamed);"),
     ]);

@@ -106,7 +106,7 @@ pub(super) enum GuardResult {
     Fired(GuardOutput),
 }
 
-/// FactEvaluator of one guard for one call.
+/// Evaluator of one guard for one call.
 pub(super) struct GuardEvaluator<'a> {
     pub(super) guard: &'a Guard,
     pub(super) seen: &'a Rc<CallFacts>,

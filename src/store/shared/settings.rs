@@ -13,7 +13,7 @@ use crate::user;
 use policyd_base::limits::{PASSWORD_BYTES_MAX, PASSWORD_COMMAND_TIME};
 use policyd_policy::field_value::Word;
 use policyd_policy::record;
-use policyd_policy::record::Conversion;
+use policyd_policy::record::{Conversion, one_or_list};
 use policyd_world::server::ServerAddress;
 use policyd_world::{ExternalCommand, World, WorldError};
 use policyd_yaml::Node;
@@ -30,16 +30,16 @@ record! {
     /// Keys of `store:`.
     pub const STORE: RecordType<SharedStoreSettings> = {
         url [mandatory()]: Kind::Text => url, "`postgres://user@host/database`. Required.";
-        alternatives: Kind::List(&Kind::Text) => alternatives,
+        alternatives: Kind::List(&Kind::Text) => alternatives by one_or_list(),
             "Further URLs that the variable `POLICYD_STORE` can choose.";
         group: Kind::Text => group, "Projects of one group share their breakers.";
         groups: Kind::Map(&Kind::Text) => groups by GROUPS_BY_DIRECTORY,
             "Groups of the projects below a directory, such as `~/payments: payments`. The longest directory decides.";
-        share: Kind::List(&Kind::Choice(SharedSubject::NAMES)) => share,
+        share: Kind::List(&Kind::Choice(SharedSubject::NAMES)) => share by one_or_list(),
             "What is shared besides breakers. Default: nothing.";
         password_file: Kind::Text => password_file, "File with the password.";
         password_env: Kind::Text => password_env, "Environment variable with the password.";
-        password_command: Kind::List(&Kind::Text) => password_command,
+        password_command: Kind::List(&Kind::Text) => password_command by one_or_list(),
             "Command that prints the password.";
         ca_file: Kind::Text => ca_file,
             "Certificates of authorities in PEM. Default: those that the machine trusts.";
