@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::builder::{Builder, text};
+use super::builder::Builder;
 use super::builtin;
 use super::field_value::words;
 use super::fields::{DESCRIPTION, GLOBS, OVERRIDE, REGEX_LIST, TEXTS, enabled};
 use super::layers::LayerEntry;
-use super::record::{Conversion, REGEXES, TEMPLATE, record, words};
+use super::record::{Conversion, REGEXES, TEMPLATE, entries, record, words};
 use policyd_base::limits;
 use policyd_facts::event::{EVENT_NAMES, EventKind};
 use policyd_yaml::Diagnostic;
@@ -140,12 +140,6 @@ const ONCE: Conversion<bool> = Conversion {
     show: |once| Some(if *once { "session" } else { "none" }.into()),
 };
 
-/// Texts by parts of the error output.
-const CURES: Conversion<Vec<(String, String)>> = Conversion::reading(|node, _| {
-    let entries = node.entries().unwrap_or_default().iter();
-    Some(entries.map(|(key, value)| (text(Some(key)), text(Some(value)))).collect())
-});
-
 /// An exit code that is not 0.
 const EXIT_CODE: Kind = Kind::Int { min: 1, max: 255 };
 
@@ -184,7 +178,7 @@ record! {
         cache: Kind::Duration => cache, "For how long the same question is not asked again.";
         breaker: Kind::Text => breaker, "Name of its circuit breaker; `probe/<id>` by default.";
         missing: Kind::Text => missing, "Said when the program is not installed.";
-        cures: Kind::Map(&Kind::Text) => cures by CURES,
+        cures: Kind::Map(&Kind::Text) => cures by entries(),
             "Said when its error output contains the key.";
         use DESCRIPTION;
         use OVERRIDE;

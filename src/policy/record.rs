@@ -166,6 +166,17 @@ pub const fn one_or_list<T: FieldValue>() -> Conversion<Vec<T>> {
     }
 }
 
+/// Returns the conversion of a map whose keys are values, too, in its order. Skips entries of another kind.
+#[must_use]
+pub const fn entries<K: FieldValue, V: FieldValue>() -> Conversion<Vec<(K, V)>> {
+    Conversion::reading(|node, _| {
+        let entries = node.entries().unwrap_or_default().iter();
+        Some(
+            entries.filter_map(|(key, value)| K::from_node(key).zip(V::from_node(value))).collect(),
+        )
+    })
+}
+
 /// A template, whose placeholders are typed.
 pub(super) const TEMPLATE: Conversion<String> =
     Conversion { read: |node, builder| builder.template(node), show: FieldValue::to_json };

@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 
 use policyd_policy::record;
-use policyd_policy::record::Conversion;
+use policyd_policy::record::entries;
 use policyd_yaml::Node;
 use policyd_yaml::layered_map::LayeredMap;
 use policyd_yaml::shape::Kind;
@@ -15,19 +15,12 @@ record! {
         require_signature: Kind::Bool => require_signature,
             "Whether each remote pack must be signed by one of `keys`.";
         keys: Kind::List(&Kind::Text) => keys, "Accepted public keys of minisign.";
-        sources: Kind::Map(&Kind::Text) => sources by KEYS_BY_PREFIX,
+        sources: Kind::Map(&Kind::Text) => sources by entries(),
             "The only accepted key for sources that begin with a prefix. The longest prefix decides.";
         ca_file: Kind::Text => ca_file,
             "File with the accepted certificate authorities in PEM format. Default: those of the machine.";
     }
 }
-
-/// A map of texts, in its order.
-const KEYS_BY_PREFIX: Conversion<Vec<(String, String)>> = Conversion::reading(|node, _| {
-    let text = |it: &Node| it.text().map(str::to_owned);
-    let entries = node.entries().unwrap_or_default().iter();
-    Some(entries.filter_map(|(prefix, key)| Some((text(prefix)?, text(key)?))).collect())
-});
 
 /// The rules about remote packs in one file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

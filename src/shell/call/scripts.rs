@@ -1,6 +1,6 @@
 //! Files that a call runs: `bash x.sh`, `python x.py`, `./x`, `make t`, `npm run t`, `psql -f x.sql`.
 //!
-//! Contains: which programs run which file, and the analysis of the file as a call of its own.
+//! Contains: which programs run which file, and the analysis of such a file as a separate call.
 //! Does not contain: the files of task runners (`recipes`), files that the line itself wrote (`statements`).
 //!
 //! The file is analyzed as it is now. What another program writes into it before it runs is not seen.

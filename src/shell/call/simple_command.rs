@@ -14,7 +14,7 @@ pub(super) struct SimpleCommand {
 }
 
 impl SimpleCommand {
-    /// Returns a command without variables of its own.
+    /// Returns a command that sets no variables.
     pub(super) const fn new(
         words: Vec<ShellText>,
         redirects: Redirects,

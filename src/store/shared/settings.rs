@@ -13,7 +13,7 @@ use crate::user;
 use policyd_base::limits::{PASSWORD_BYTES_MAX, PASSWORD_COMMAND_TIME};
 use policyd_policy::field_value::Word;
 use policyd_policy::record;
-use policyd_policy::record::{Conversion, one_or_list};
+use policyd_policy::record::{entries, one_or_list};
 use policyd_world::server::ServerAddress;
 use policyd_world::{ExternalCommand, World, WorldError};
 use policyd_yaml::Node;
@@ -33,7 +33,7 @@ record! {
         alternatives: Kind::List(&Kind::Text) => alternatives by one_or_list(),
             "Further URLs that the variable `POLICYD_STORE` can choose.";
         group: Kind::Text => group, "Projects of one group share their breakers.";
-        groups: Kind::Map(&Kind::Text) => groups by GROUPS_BY_DIRECTORY,
+        groups: Kind::Map(&Kind::Text) => groups by entries(),
             "Groups of the projects below a directory, such as `~/payments: payments`. The longest directory decides.";
         share: Kind::List(&Kind::Choice(SharedSubject::NAMES)) => share by one_or_list(),
             "What is shared besides breakers. Default: nothing.";
@@ -45,16 +45,6 @@ record! {
             "Certificates of authorities in PEM. Default: those that the machine trusts.";
     }
 }
-
-/// A map from directories to groups, in its order.
-const GROUPS_BY_DIRECTORY: Conversion<Vec<(PathBuf, String)>> = Conversion::reading(|node, _| {
-    let entries = node.entries().unwrap_or_default().iter();
-    Some(
-        entries
-            .filter_map(|(at, group)| Some((at.text()?.into(), group.text()?.to_owned())))
-            .collect(),
-    )
-});
 
 /// Settings of the shared store.
 #[derive(Debug, Clone, PartialEq, Eq)]
