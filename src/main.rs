@@ -13,7 +13,7 @@ use std::rc::Rc;
 use policyd_arena::Arena;
 use policyd_eval::exit::EXIT_BROKEN;
 use policyd_eval::{Console, EvalCall, breaker, line, run, status_line};
-use policyd_packs::{self as packs, Found, LoadError};
+use policyd_packs::{self as packs, FoundPack, LoadError};
 use policyd_policy::Policy;
 use policyd_store::configuration::Configurations;
 use policyd_workspace::project_variables;
@@ -102,7 +102,7 @@ fn answer(
 }
 
 /// Loads a pack. `policyd-tools` compiles it if it changed.
-fn load_pack(world: &dyn World, found: &Found) -> Result<Policy, LoadError> {
+fn load_pack(world: &dyn World, found: &FoundPack) -> Result<Policy, LoadError> {
     packs::load_by(world, found, |input| sibling::compile(world, input).map_err(Into::into))
 }
 

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use policyd_base::limits::POLICY_FILE_BYTES_MAX;
 use policyd_policy::approval::ApprovalLevel;
 use policyd_store::configuration::ConfigurationOwner;
-use policyd_store::file::{Saved, rewrite};
+use policyd_store::file::{SaveOutcome, rewrite};
 use policyd_world::{World, WorldError};
 
 /// Why the choice was not saved.
@@ -37,8 +37,8 @@ pub fn set(world: &dyn World, level: ApprovalLevel) -> Result<PathBuf, Approvals
         world.create_folder(folder).map_err(|error| not_saved(error.to_string()))?;
     }
     match rewrite(world, &path, changed(&before, level).as_bytes()) {
-        Saved::Durable { .. } | Saved::Degraded { .. } => Ok(path),
-        Saved::NotSaved { why, .. } => Err(not_saved(why)),
+        SaveOutcome::Durable { .. } | SaveOutcome::Degraded { .. } => Ok(path),
+        SaveOutcome::NotSaved { why, .. } => Err(not_saved(why)),
     }
 }
 

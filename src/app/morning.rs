@@ -17,7 +17,7 @@ use policyd_record::table::Screen;
 use policyd_report::morning::{MorningReport, ProjectNight, ReportTime, ReportedProject};
 use policyd_store::alert_settings::{AlertSettings, MorningFormat, ReportSchedule};
 use policyd_store::document::{DamageAction, DocumentError};
-use policyd_store::file::{self, Durability, Saved};
+use policyd_store::file::{self, Durability, SaveOutcome};
 use policyd_store::user::UserDirectory;
 use policyd_store::user_state::UserStateFile;
 use policyd_world::{World, WorldError};
@@ -148,7 +148,7 @@ fn make(
         };
         world.create_folder(parent).map_err(|error| not_written(error.to_string()))?;
         let saved = file::save(world, &path, text.as_bytes(), &Durability::default());
-        if let Saved::NotSaved { why, .. } = saved {
+        if let SaveOutcome::NotSaved { why, .. } = saved {
             return Err(not_written(why));
         }
     }

@@ -11,7 +11,9 @@ use super::{
 };
 use policyd_app::workspace::local_time::{WallClock, later};
 use policyd_policy::Policy;
-use policyd_policy::failures::{Classified, Deciding, FailureClassifier, RetryContext};
+use policyd_policy::failures::{
+    ClassificationBasis, FailureClassification, FailureClassifier, RetryContext,
+};
 use policyd_state::recovery::{Action, FailureContext, recover};
 use policyd_world::World;
 use policyd_yaml::suggest;
@@ -113,7 +115,7 @@ fn no_profile(console: &mut Console<'_>, policy: &Policy, name: &str) -> u8 {
     EXIT_USAGE
 }
 
-fn classify(console: &mut Console<'_>, what: &FailureOptions, found: &Classified) -> u8 {
+fn classify(console: &mut Console<'_>, what: &FailureOptions, found: &FailureClassification) -> u8 {
     let class = &found.class;
     let answer = match what.format {
         ListFormat::Compact => format!("{}\n", found.label),
@@ -142,21 +144,23 @@ fn classify(console: &mut Console<'_>, what: &FailureOptions, found: &Classified
 }
 
 /// Returns a sentence that explains why a failure has its class.
-fn why(by: &Deciding) -> String {
+fn why(by: &ClassificationBasis) -> String {
     match by {
-        Deciding::Name(name) => format!("the error is named `{name}`"),
-        Deciding::Words { regex, line } if line.is_empty() => format!("no output: `{regex}`"),
-        Deciding::Words { regex, line } => format!("`{regex}` in \"{line}\""),
-        Deciding::Nothing => "no class matches the name or the text".to_owned(),
+        ClassificationBasis::Name(name) => format!("the error is named `{name}`"),
+        ClassificationBasis::Words { regex, line } if line.is_empty() => {
+            format!("no output: `{regex}`")
+        }
+        ClassificationBasis::Words { regex, line } => format!("`{regex}` in \"{line}\""),
+        ClassificationBasis::Nothing => "no class matches the name or the text".to_owned(),
     }
 }
 
-fn class_json(found: &Classified) -> Value {
+fn class_json(found: &FailureClassification) -> Value {
     let class = &found.class;
     let by = match &found.by {
-        Deciding::Name(name) => json!({"error": name}),
-        Deciding::Words { regex, line } => json!({"regex": regex, "line": line}),
-        Deciding::Nothing => Value::Null,
+        ClassificationBasis::Name(name) => json!({"error": name}),
+        ClassificationBasis::Words { regex, line } => json!({"regex": regex, "line": line}),
+        ClassificationBasis::Nothing => Value::Null,
     };
     json!({
         "class": class.id,
@@ -172,7 +176,7 @@ fn class_json(found: &Classified) -> Value {
 fn wait(
     console: &mut Console<'_>,
     what: &FailureOptions,
-    found: &Classified,
+    found: &FailureClassification,
     wait: Option<(Duration, String)>,
 ) -> u8 {
     let class = &found.class.id;

@@ -54,9 +54,9 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &Init
 }
 
 /// A file that could not be written, and the reason.
-type Failed = (PathBuf, WorldError);
+type FailedFile = (PathBuf, WorldError);
 
-fn write_pack(target: &Target<'_>, console: &mut Console<'_>) -> Result<u8, Failed> {
+fn write_pack(target: &Target<'_>, console: &mut Console<'_>) -> Result<u8, FailedFile> {
     let Target { world, folder, shown, .. } = target;
     let is_new = !folder::holds_policies(*world, folder);
     let action = format!("add files to the pack that exists in {shown}");
@@ -98,7 +98,7 @@ fn write_pack(target: &Target<'_>, console: &mut Console<'_>) -> Result<u8, Fail
     Ok(EXIT_OK)
 }
 
-fn put_schemas(world: &dyn World, folder: &Path) -> Result<(), Failed> {
+fn put_schemas(world: &dyn World, folder: &Path) -> Result<(), FailedFile> {
     put(world, &folder.join(SCHEMAS).join(".gitignore"), IGNORED)?;
     schemas::of_packs().iter().try_for_each(|(name, schema)| {
         let path = folder.join(SCHEMAS).join(format!("{name}.schema.json"));
@@ -106,13 +106,13 @@ fn put_schemas(world: &dyn World, folder: &Path) -> Result<(), Failed> {
     })
 }
 
-fn keep_copy(world: &dyn World, folder: &Path) -> Result<(), Failed> {
+fn keep_copy(world: &dyn World, folder: &Path) -> Result<(), FailedFile> {
     put(world, &folder.join(".gitignore"), IGNORED)?;
     builtin::FILES.iter().try_for_each(|it| put(world, &folder.join(it.name), it.text))
 }
 
 /// Shows what changed since the copy was made, and updates the copy.
-fn upgrade(world: &dyn World, console: &mut Console<'_>, folder: &Path) -> Result<u8, Failed> {
+fn upgrade(world: &dyn World, console: &mut Console<'_>, folder: &Path) -> Result<u8, FailedFile> {
     let copy = folder.join(BUILTIN);
     let (mut known, mut changes) = (0, String::new());
     for builtin::File { name: file, text: now, .. } in builtin::FILES {
@@ -162,7 +162,7 @@ fn difference(name: &str, then: &str, now: &str) -> String {
     unified.context_radius(CONTEXT_LINES).header(name, name).to_string()
 }
 
-fn put(world: &dyn World, path: &Path, text: &str) -> Result<(), Failed> {
+fn put(world: &dyn World, path: &Path, text: &str) -> Result<(), FailedFile> {
     let folder = path.parent().unwrap_or(path);
     let made = world.create_folder(folder).and_then(|()| world.write(path, text.as_bytes()));
     made.map_err(|error| (path.to_owned(), error))

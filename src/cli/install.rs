@@ -14,7 +14,7 @@ use policyd_app::approvals;
 use policyd_app::error::AppError;
 use policyd_app::install::leftovers::Leftover;
 use policyd_app::install::places::{PLACES, SettingsPlace, SettingsScope};
-use policyd_app::install::{self, InstallRequest, PLUGIN_CLIENT, Planned};
+use policyd_app::install::{self, InstallRequest, PLUGIN_CLIENT, SettingsPlan};
 use policyd_app::packs::{self, organization};
 use policyd_app::workspace::project;
 use policyd_policy::EnforcementMode;
@@ -170,7 +170,7 @@ pub(super) fn uninstall(
 }
 
 /// Describes what an uninstallation removes; nothing if it removes nothing.
-fn removal(planned: &Planned, left: &[Leftover], purge: bool) -> Option<String> {
+fn removal(planned: &SettingsPlan, left: &[Leftover], purge: bool) -> Option<String> {
     let changed = planned.iter().flatten().filter(|it| it.before != it.after);
     let files: Vec<String> = changed.map(|it| it.path.display().to_string()).collect();
     let hooks = (!files.is_empty()).then(|| format!("its hooks from {}", files.join(", ")));
@@ -186,7 +186,7 @@ fn removal(planned: &Planned, left: &[Leftover], purge: bool) -> Option<String> 
 fn carry_out(
     world: &dyn World,
     console: &mut Console<'_>,
-    planned: Result<Planned, AppError>,
+    planned: Result<SettingsPlan, AppError>,
     dry_run: bool,
 ) -> u8 {
     let changes = match planned {

@@ -89,7 +89,7 @@ use policyd_eval::line::{caller_in, option_in, plain_hook_call};
 pub use policyd_eval::line::{
     internal_error_answer, is_hook_call, not_analyzed_answer, prepare_crash_answer, take_directory,
 };
-pub use policyd_eval::{Console, console::Watched};
+pub use policyd_eval::{Console, console::WatchedStream};
 use policyd_eval::{error, run as eval};
 use policyd_facts::event::EventKind;
 use policyd_hook::{self as hook, HookResponse};
@@ -99,7 +99,7 @@ use policyd_yaml::suggest::nearest;
 
 /// Runs the program and returns its exit code.
 pub fn run(world: &dyn World, console: &mut Console<'_>, arguments: &[OsString]) -> u8 {
-    let mut stdout = Watched::new(&mut *console.stdout);
+    let mut stdout = WatchedStream::new(&mut *console.stdout);
     let Console { stdout_is_tty, stderr_is_tty, stdin_is_tty, columns, .. } = *console;
     let columns = columns.filter(|_| stdout_is_tty);
     let (stdin, stderr) = (&mut *console.stdin, &mut *console.stderr);

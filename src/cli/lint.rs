@@ -149,7 +149,7 @@ struct PackReview {
     name: String,
     /// Names of its files; none where it holds no policy.
     files: Vec<String>,
-    reviewed: lint::Reviewed,
+    reviewed: lint::SuppressionReview,
     /// Files of the pack that could not be read.
     unreadable: Vec<String>,
     /// Case files that could not be read.

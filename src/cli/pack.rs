@@ -4,14 +4,14 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::Console;
-use policyd_app::packs::{self, Found, InvalidPack, places};
+use policyd_app::packs::{self, FoundPack, InvalidPack, places};
 use policyd_app::workspace::project::{self, Project};
 use policyd_fact_table::types::Names;
 use policyd_policy::{Policy, builtin};
 use policyd_world::World;
 
 /// Reports nearer packs that are not used because they are not trusted.
-pub(super) fn warn_untrusted_packs(console: &mut Console<'_>, found: &Found) {
+pub(super) fn warn_untrusted_packs(console: &mut Console<'_>, found: &FoundPack) {
     found.untrusted.iter().for_each(|it| console.eprint(&it.text()));
 }
 
@@ -42,7 +42,7 @@ pub(super) fn note_builtin_pack<'p>(
 pub(super) fn require_reviewed(
     world: &dyn World,
     console: &mut Console<'_>,
-    found: &Found,
+    found: &FoundPack,
 ) -> Option<(Policy, Arc<Names>)> {
     let policy = packs::policy(world, found).map_err(|it| report_invalid(console, &it)).ok()?;
     Some((policy, packs::names(found)))
@@ -67,7 +67,7 @@ pub(super) fn require_valid_with_pack(
     world: &dyn World,
     console: &mut Console<'_>,
     named: Option<&Path>,
-) -> Option<(Policy, Found)> {
+) -> Option<(Policy, FoundPack)> {
     let project = project::find(world, None);
     let found = packs::find(world, &project, named);
     warn_untrusted_packs(console, &found);

@@ -20,7 +20,7 @@ use policyd_record::notice::{SwitchKind, switch_entry};
 use policyd_store::decision_log::log_decision;
 use policyd_store::pause::Pause;
 use policyd_store::session::SessionLookup;
-use policyd_store::user_choices::{Disabled, UserChoiceStore};
+use policyd_store::user_choices::{DisabledProject, UserChoiceStore};
 use policyd_world::World;
 use policyd_yaml::time::{DurationError, duration_text, parse_duration};
 
@@ -118,7 +118,7 @@ pub(super) fn disable(
     };
     let since = world.now();
     let reason = one_line(&arguments.reason);
-    let disabled = Disabled { since, reason };
+    let disabled = DisabledProject { since, reason };
     let store = UserChoiceStore::new(world, &project.state);
     if let Err(problem) = store.change(|it| it.disabled = Some(disabled.clone())) {
         console.eprint(&format!("{problem}; policyd is not disabled"));

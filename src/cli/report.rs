@@ -9,7 +9,7 @@ use policyd_app::alerts;
 use policyd_app::morning;
 use policyd_app::overview::ProjectScope;
 use policyd_store::alert_settings::MorningFormat;
-use policyd_store::file::{self, Durability, Saved};
+use policyd_store::file::{self, Durability, SaveOutcome};
 use policyd_world::World;
 use policyd_yaml::time::parse_duration;
 
@@ -50,8 +50,8 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &Repo
 
 fn write(world: &dyn World, console: &mut Console<'_>, path: &Path, text: &str) -> u8 {
     match file::save(world, path, text.as_bytes(), &Durability::default()) {
-        Saved::Durable { .. } | Saved::Degraded { .. } => EXIT_OK,
-        Saved::NotSaved { why, .. } => {
+        SaveOutcome::Durable { .. } | SaveOutcome::Degraded { .. } => EXIT_OK,
+        SaveOutcome::NotSaved { why, .. } => {
             console.eprint(&format!("could not write {}: {why}", path.display()));
             EXIT_BROKEN
         }

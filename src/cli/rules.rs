@@ -6,7 +6,7 @@ use super::arguments::RulesArguments;
 use super::{Console, EXIT_BROKEN, EXIT_OK, EXIT_USAGE, ListFormat, check, pack};
 use policyd_app::packs::rule_change::{self, RuleSwitch};
 use policyd_app::packs::rule_text::RuleTexts;
-use policyd_app::packs::{self, Found, organization};
+use policyd_app::packs::{self, FoundPack, organization};
 use policyd_app::workspace::gate_status::{GateStatus, OffReason};
 use policyd_app::workspace::project;
 use policyd_policy::Policy;
@@ -28,7 +28,7 @@ struct StatusTexts {
 /// A pack whose rules are active.
 struct ActivePack {
     policy: Policy,
-    found: Found,
+    found: FoundPack,
     layers: PackLayers,
 }
 

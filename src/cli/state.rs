@@ -12,7 +12,7 @@ use policyd_base::id::SessionId;
 use policyd_base::limits;
 use policyd_state::SessionState;
 use policyd_store::block_copies;
-use policyd_store::file::Saved;
+use policyd_store::file::SaveOutcome;
 use policyd_store::session::{SessionLookup, SessionStore, StateOrigin};
 use policyd_world::World;
 
@@ -122,12 +122,12 @@ fn reset(console: &mut Console<'_>, store: &SessionStore<'_>, id: &SessionId) ->
     let old = locked.load().state;
     let fresh = SessionState { revision: old.revision, ..SessionState::new(id.clone()) };
     match locked.commit(&fresh) {
-        Saved::Durable { .. } | Saved::Degraded { .. } => {
+        SaveOutcome::Durable { .. } | SaveOutcome::Degraded { .. } => {
             block_copies::forget(store.world, id);
             console.print(&format!("{id}: counters reset\n"));
             EXIT_OK
         }
-        Saved::NotSaved { why, .. } => {
+        SaveOutcome::NotSaved { why, .. } => {
             console.eprint(&format!("could not save the state: {why}"));
             EXIT_BROKEN
         }

@@ -12,7 +12,7 @@ use policyd_app::workspace::project::{self, Project};
 use policyd_record::notice::SwitchKind;
 use policyd_shell::path::normal;
 use policyd_store::configuration::{Configuration, ConfigurationOwner, Pins};
-use policyd_store::trust::{TrustStatus, TrustStore, Trusted};
+use policyd_store::trust::{TrustStatus, TrustStore, TrustedPack};
 use policyd_store::user_choices::UserChoiceStore;
 use policyd_world::World;
 use policyd_yaml::Source;
@@ -100,7 +100,7 @@ fn trust(
         return Ok(code);
     }
     let hash = (!changes).then(|| found.content_hash());
-    let trusted = Trusted { folder: name.clone(), hash, since: world.now() };
+    let trusted = TrustedPack { folder: name.clone(), hash, since: world.now() };
     store.add(trusted).map_err(AppError::failed)?;
     console.print(&format!("trusted  {name}, {until}\n"));
     if !packs::is_active_directory(world, folder) {
@@ -128,7 +128,7 @@ pub(super) fn show_grants(world: &dyn World, console: &mut Console<'_>, folder: 
 fn list_grants(
     world: &dyn World,
     console: &mut Console<'_>,
-    found: &packs::Found,
+    found: &packs::FoundPack,
 ) -> Result<(), AppError> {
     let policy = packs::policy(world, found).map_err(|broken| {
         let why = packs::explain(&broken);
@@ -239,7 +239,7 @@ pub(super) fn trust_written(
         return false;
     }
     let hash = Some(found.content_hash());
-    match store.add(Trusted { folder: name, hash, since: world.now() }) {
+    match store.add(TrustedPack { folder: name, hash, since: world.now() }) {
         Ok(()) => {
             packs::compile_ahead(world, &found);
             true

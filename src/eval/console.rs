@@ -118,14 +118,14 @@ impl Console<'_> {
 }
 
 /// A stream, and why what was written to it did not arrive.
-pub struct Watched<'a> {
+pub struct WatchedStream<'a> {
     stream: &'a mut dyn Write,
     pub lost: Option<std::io::Error>,
     /// The last byte that was written.
     last: u8,
 }
 
-impl<'a> Watched<'a> {
+impl<'a> WatchedStream<'a> {
     /// Watches a stream.
     pub fn new(stream: &'a mut dyn Write) -> Self {
         Self { stream, lost: None, last: b'\n' }
@@ -150,7 +150,7 @@ impl<'a> Watched<'a> {
     }
 }
 
-impl Write for Watched<'_> {
+impl Write for WatchedStream<'_> {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
         let outcome = self.stream.write(bytes);
         let written = outcome.as_ref().ok().and_then(|it| bytes.get(..*it));

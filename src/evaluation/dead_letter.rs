@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 
 use policyd_fact_table::queue_facts::QueueSnapshot;
 use policyd_fact_table::record::{FactRecord, RecordValue};
-use policyd_fact_table::watch::Watching;
+use policyd_fact_table::watch::CoverageWatch;
 use policyd_fact_table::{FactEvaluator, template};
 use policyd_policy::resilience::{
     DeadLetter, Enter, EscalationPolicy, Review, ReviewAction, Trigger,
@@ -217,7 +217,7 @@ fn holds(
 pub fn enters<'r>(
     rules: &'r DeadLetter,
     record: FactRecord,
-    watch: Watching<'_>,
+    watch: CoverageWatch<'_>,
 ) -> (Option<&'r Enter>, Vec<String>) {
     let mut evaluator = FactEvaluator::about(record).watched_by(watch);
     let mut problems = Vec::new();
@@ -232,7 +232,7 @@ pub fn review<'r>(
     rules: &'r DeadLetter,
     escalation: &EscalationPolicy,
     mut record: FactRecord,
-    watch: Watching<'_>,
+    watch: CoverageWatch<'_>,
 ) -> (Option<&'r Review>, ReviewRule) {
     let mut ruling = ReviewRule::default();
     let mut evaluator = FactEvaluator::about(record.clone()).watched_by(watch);
@@ -299,7 +299,7 @@ pub fn queue_record(
 pub fn alarms(
     rules: &DeadLetter,
     record: FactRecord,
-    watch: Watching<'_>,
+    watch: CoverageWatch<'_>,
 ) -> Vec<(String, String)> {
     let mut evaluator = FactEvaluator::about(record).watched_by(watch);
     let mut problems = Vec::new();

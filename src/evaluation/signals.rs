@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use super::message;
 use policyd_fact_table::record::{FactRecord, RecordValue, Shape};
 use policyd_fact_table::types::Type;
-use policyd_fact_table::watch::Watching;
+use policyd_fact_table::watch::CoverageWatch;
 use policyd_fact_table::{FactEvaluator, ScriptError, template};
 use policyd_policy::Choice;
 use policyd_policy::records;
@@ -43,7 +43,7 @@ pub fn run() -> FactRecord {
 pub fn due<'s>(
     signals: &'s Signals,
     run: FactRecord,
-    watch: Watching<'_>,
+    watch: CoverageWatch<'_>,
 ) -> (Vec<Due<'s>>, Vec<(&'s SignalTrigger, ScriptError)>) {
     let mut evaluator = FactEvaluator::about(run).watched_by(watch);
     let (mut due, mut failed) = (Vec::new(), Vec::new());
@@ -74,7 +74,11 @@ pub fn drift(fields: &Map<String, Value>, in_task: usize, total: usize) -> FactR
 /// Returns the response to a drift by the first matching rule. A rule that cannot be evaluated does
 /// not match.
 #[must_use]
-pub fn answer<'s>(signals: &'s Signals, drift: FactRecord, watch: Watching<'_>) -> DriftAnswer<'s> {
+pub fn answer<'s>(
+    signals: &'s Signals,
+    drift: FactRecord,
+    watch: CoverageWatch<'_>,
+) -> DriftAnswer<'s> {
     let mut evaluator = FactEvaluator::about(drift).watched_by(watch);
     let steps = signals.drift_always.iter();
     let always = steps.map(|it| (it.id.as_str(), chosen(&it.text, &mut evaluator))).collect();

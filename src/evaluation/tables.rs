@@ -1,7 +1,7 @@
 //! Evaluates a decision table: the first row whose condition is true gives the answer.
 
 use policyd_fact_table::record::FactRecord;
-use policyd_fact_table::watch::Watching;
+use policyd_fact_table::watch::CoverageWatch;
 use policyd_fact_table::words::{self, WordError};
 use policyd_fact_table::{FactEvaluator, ScriptError, template};
 use policyd_policy::SourceLocation;
@@ -45,7 +45,7 @@ pub fn missing<'t>(table: &'t Table, said: &[String]) -> Vec<&'t str> {
 pub fn decide(
     table: &Table,
     given: FactRecord,
-    watch: Watching<'_>,
+    watch: CoverageWatch<'_>,
 ) -> Result<TableDecision, (SourceLocation, ScriptError)> {
     let mut evaluator = FactEvaluator::about(given).watched_by(watch);
     let mut found = None;

@@ -44,7 +44,7 @@ impl TypeFinding {
 
 /// The result of typing an expression.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Typed {
+pub struct TypedExpression {
     /// Type of the value; `Any` if something is wrong.
     pub result: Type,
     /// The facts that it reads, such as `todos.open` and `probes.pr`.
@@ -59,17 +59,17 @@ pub struct Typed {
 
 /// Types an expression by the table of facts and the names of a pack.
 #[must_use]
-pub fn check(text: &str, names: &dyn KnownNames) -> Typed {
+pub fn check(text: &str, names: &dyn KnownNames) -> TypedExpression {
     typed(text, names, true)
 }
 
 /// Types an expression whose regexes are known to be valid: compiling them takes longer than everything else.
 #[must_use]
-pub fn check_again(text: &str, names: &dyn KnownNames) -> Typed {
+pub fn check_again(text: &str, names: &dyn KnownNames) -> TypedExpression {
     typed(text, names, false)
 }
 
-fn typed(text: &str, names: &dyn KnownNames, regexes: bool) -> Typed {
+fn typed(text: &str, names: &dyn KnownNames, regexes: bool) -> TypedExpression {
     let mut checker = Checker::new(text, names, regexes);
     match parse::parse(text) {
         Ok(tree) => {
@@ -103,9 +103,9 @@ impl<'a> Checker<'a> {
         Self { text, names, regexes, uses: BTreeSet::new(), evidence, findings: Vec::new() }
     }
 
-    fn typed(self, result: Type, tree: Option<Expr>) -> Typed {
+    fn typed(self, result: Type, tree: Option<Expr>) -> TypedExpression {
         let Self { uses, evidence, findings, .. } = self;
-        Typed { result, uses, evidence, findings, tree }
+        TypedExpression { result, uses, evidence, findings, tree }
     }
 
     fn report_syntax(&mut self, error: ScriptError) {

@@ -21,17 +21,17 @@ pub(super) enum NoValue {
     Failed(FactError),
 }
 
-type Evaluated<T = Dynamic> = Result<T, NoValue>;
+type ExprResult<T = Dynamic> = Result<T, NoValue>;
 
 impl Expr {
     /// Computes the value.
-    pub(super) fn value<H: Handle>(&self, globals: &Globals<H>) -> Evaluated {
+    pub(super) fn value<H: Handle>(&self, globals: &Globals<H>) -> ExprResult {
         let value = |it: &Self| it.value(globals);
         Ok(match &self.kind {
             ExprKind::Bool(value) => (*value).into(),
             ExprKind::Int(value) => (*value).into(),
             ExprKind::Text(text) => text.as_str().into(),
-            ExprKind::List(items) => items.iter().map(value).collect::<Evaluated<Array>>()?.into(),
+            ExprKind::List(items) => items.iter().map(value).collect::<ExprResult<Array>>()?.into(),
             ExprKind::And(items) => first(items, false, globals)?.into(),
             ExprKind::Or(items) => first(items, true, globals)?.into(),
             ExprKind::Not(one) => (!one.is_true(globals)?).into(),
@@ -73,7 +73,7 @@ impl Expr {
     }
 
     /// Whether the value is `true`.
-    fn is_true<H: Handle>(&self, globals: &Globals<H>) -> Evaluated<bool> {
+    fn is_true<H: Handle>(&self, globals: &Globals<H>) -> ExprResult<bool> {
         self.value(globals)?.as_bool().map_err(|_| NoValue::Beyond)
     }
 
@@ -109,7 +109,7 @@ enum Owner<H> {
 
 impl<H: Handle> Owner<H> {
     /// The value of a path that begins here. Rhai evaluates the arguments of all its members first.
-    fn members(self, path: &Path, arguments: &[Expr], globals: &Globals<H>) -> Evaluated {
+    fn members(self, path: &Path, arguments: &[Expr], globals: &Globals<H>) -> ExprResult {
         let (mut owner, mut rest) = (self, arguments);
         for step in path.steps() {
             let (own, others) = rest.split_at_checked(step.arguments()).ok_or(NoValue::Beyond)?;
@@ -123,7 +123,7 @@ impl<H: Handle> Owner<H> {
         })
     }
 
-    fn step(&self, name: &str, step: &Step, own: &[Expr], globals: &Globals<H>) -> Evaluated {
+    fn step(&self, name: &str, step: &Step, own: &[Expr], globals: &Globals<H>) -> ExprResult {
         let value = |it: &Expr| it.value(globals).map_err(|_| NoValue::Beyond);
         match (step.access, own) {
             _ if step.optional => Err(NoValue::Beyond),
@@ -139,7 +139,7 @@ impl<H: Handle> Owner<H> {
                 None => self.member(name, Some(&[value(only)?])),
             },
             (MemberAccess::Call(_), all) => {
-                let all = all.iter().map(value).collect::<Evaluated<Vec<_>>>()?;
+                let all = all.iter().map(value).collect::<ExprResult<Vec<_>>>()?;
                 self.member(name, Some(&all))
             }
         }
@@ -154,7 +154,7 @@ impl<H: Handle> Owner<H> {
     }
 
     /// A member of a fact, of a text, or of a list.
-    fn member(&self, name: &str, arguments: Option<&[Dynamic]>) -> Evaluated {
+    fn member(&self, name: &str, arguments: Option<&[Dynamic]>) -> ExprResult {
         let found = self.ask(|it| match arguments {
             Some(arguments) => it.call(name, arguments).map_err(NoValue::of_call),
             None => it.value(name, &[]).map_err(NoValue::Failed),
@@ -169,7 +169,7 @@ impl<H: Handle> Owner<H> {
     }
 
     /// A member whose argument is a list of text constants.
-    fn listed(&self, name: &str, list: &TextList) -> Evaluated {
+    fn listed(&self, name: &str, list: &TextList) -> ExprResult {
         let argument = || [Dynamic::from(list.clone())];
         if let Some(found) = self.ask(|it| it.call(name, &argument())) {
             return found.map_err(NoValue::of_call);
@@ -186,7 +186,7 @@ impl<H: Handle> Owner<H> {
 }
 
 /// Whether one of the items has the wanted value. The items behind it are not evaluated.
-fn first<H: Handle>(items: &[Expr], wanted: bool, globals: &Globals<H>) -> Evaluated<bool> {
+fn first<H: Handle>(items: &[Expr], wanted: bool, globals: &Globals<H>) -> ExprResult<bool> {
     for item in items {
         if item.is_true(globals)? == wanted {
             return Ok(wanted);

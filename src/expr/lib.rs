@@ -129,7 +129,7 @@ impl<H: Handle> Evaluator<H> {
 
     /// Records the values of expressions for coverage.
     #[must_use]
-    pub fn watched_by(mut self, watch: watch::Watching<'_>) -> Self {
+    pub fn watched_by(mut self, watch: watch::CoverageWatch<'_>) -> Self {
         self.watch = watch.cloned();
         self
     }

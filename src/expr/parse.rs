@@ -16,12 +16,12 @@ use crate::limits;
 
 /// The expression is not in the language that is parsed here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct NotParsed {
+pub(super) struct UnsupportedSyntax {
     /// The byte at which parsing stopped.
     pub(super) offset: usize,
 }
 
-type Parsed<T = Expr> = Result<T, NotParsed>;
+type ParseResult<T = Expr> = Result<T, UnsupportedSyntax>;
 
 thread_local! {
     /// The last expressions that lint parsed: it reads most of them several times, and again when their pack changes.
@@ -60,11 +60,11 @@ impl Expr {
 ///
 /// # Errors
 /// The place of the first thing that is not understood.
-pub(super) fn parse(text: &str) -> Parsed {
+pub(super) fn parse(text: &str) -> ParseResult {
     if text.len() > limits::EXPRESSION_BYTES_MAX {
-        return Err(NotParsed { offset: 0 });
+        return Err(UnsupportedSyntax { offset: 0 });
     }
-    let tokens = lexer::tokens(text).map_err(|offset| NotParsed { offset })?;
+    let tokens = lexer::tokens(text).map_err(|offset| UnsupportedSyntax { offset })?;
     let mut parser = Parser { tokens: &tokens, at: 0, end: text.len() };
     let tree = parser.expression(NestingLevel::default())?;
     if parser.at < tokens.len() { Err(parser.stopped()) } else { Ok(tree) }
@@ -142,11 +142,11 @@ const fn is_no_condition(part: &Expr) -> bool {
 }
 
 impl<'t> Parser<'t> {
-    fn stopped(&self) -> NotParsed {
-        NotParsed { offset: self.tokens.get(self.at).map_or(self.end, |it| it.range.start) }
+    fn stopped(&self) -> UnsupportedSyntax {
+        UnsupportedSyntax { offset: self.tokens.get(self.at).map_or(self.end, |it| it.range.start) }
     }
 
-    fn deeper(&self, level: NestingLevel) -> Parsed<NestingLevel> {
+    fn deeper(&self, level: NestingLevel) -> ParseResult<NestingLevel> {
         if level.0 >= limits::EXPRESSION_DEPTH_MAX {
             Err(self.stopped())
         } else {
@@ -158,7 +158,7 @@ impl<'t> Parser<'t> {
         self.tokens.get(self.at)
     }
 
-    fn next(&mut self) -> Parsed<&'t Token<'t>> {
+    fn next(&mut self) -> ParseResult<&'t Token<'t>> {
         let token = self.peek().ok_or_else(|| self.stopped())?;
         self.at += 1;
         Ok(token)
@@ -175,11 +175,11 @@ impl<'t> Parser<'t> {
         Some(token.range.clone())
     }
 
-    fn expect(&mut self, sign: &str) -> Parsed<Range<usize>> {
+    fn expect(&mut self, sign: &str) -> ParseResult<Range<usize>> {
         self.take(sign).ok_or_else(|| self.stopped())
     }
 
-    fn expression(&mut self, level: NestingLevel) -> Parsed {
+    fn expression(&mut self, level: NestingLevel) -> ParseResult {
         let level = self.deeper(level)?;
         let first = self.unary(level)?;
         self.binary(level, 1, first)
@@ -192,7 +192,7 @@ impl<'t> Parser<'t> {
     }
 
     /// The operators that bind tighter than `parent`, and what they join.
-    fn binary(&mut self, mut level: NestingLevel, parent: u8, first: Expr) -> Parsed {
+    fn binary(&mut self, mut level: NestingLevel, parent: u8, first: Expr) -> ParseResult {
         let binds = |it: Operator, parent: u8| {
             it.precedence > parent || (it.precedence == parent && it.sign == "**")
         };
@@ -210,11 +210,17 @@ impl<'t> Parser<'t> {
         Ok(left)
     }
 
-    fn joined(&self, sign: &'static str, place: Range<usize>, left: Expr, right: Expr) -> Parsed {
+    fn joined(
+        &self,
+        sign: &'static str,
+        place: Range<usize>,
+        left: Expr,
+        right: Expr,
+    ) -> ParseResult {
         let range = left.outer.start..right.outer.end;
         if matches!(sign, "&&" | "||") {
             if is_no_condition(&left) || is_no_condition(&right) {
-                return Err(NotParsed { offset: place.start });
+                return Err(UnsupportedSyntax { offset: place.start });
             }
             return Ok(Expr::new(condition(sign == "&&", left, right), range));
         }
@@ -236,7 +242,7 @@ impl<'t> Parser<'t> {
         Ok(Expr::new(kind, range))
     }
 
-    fn unary(&mut self, level: NestingLevel) -> Parsed {
+    fn unary(&mut self, level: NestingLevel) -> ParseResult {
         let Some(token) = self.peek() else { return Err(self.stopped()) };
         let start = token.range.start;
         if self.take("!").is_some() {
@@ -256,7 +262,7 @@ impl<'t> Parser<'t> {
             let one = self.unary(self.deeper(level)?)?;
             let range = start..one.outer.end;
             let kind = if let ExprKind::Int(value) = &one.kind {
-                ExprKind::Int(value.checked_neg().ok_or(NotParsed { offset: start })?)
+                ExprKind::Int(value.checked_neg().ok_or(UnsupportedSyntax { offset: start })?)
             } else if let ExprKind::Decimal(text) = &one.kind {
                 negated_decimal(text)
             } else {
@@ -277,7 +283,7 @@ impl<'t> Parser<'t> {
         self.primary(level)
     }
 
-    fn number(&self, digits: &str, offset: usize) -> Parsed<ExprKind> {
+    fn number(&self, digits: &str, offset: usize) -> ParseResult<ExprKind> {
         let unsigned = digits.strip_prefix('-').unwrap_or(digits);
         let radix = match unsigned.as_bytes().get(..2) {
             Some(b"0x" | b"0X") => Some(16),
@@ -288,17 +294,17 @@ impl<'t> Parser<'t> {
         if let Some(radix) = radix {
             let digits = digits.get(2..).filter(|_| unsigned.len() == digits.len());
             let value = digits.and_then(|it| u64::from_str_radix(it, radix).ok());
-            let value = value.ok_or(NotParsed { offset })?;
+            let value = value.ok_or(UnsupportedSyntax { offset })?;
             return Ok(ExprKind::Int(value.cast_signed()));
         }
         if let Ok(value) = digits.parse() {
             return Ok(ExprKind::Int(value));
         }
-        let value: f64 = digits.parse().map_err(|_| NotParsed { offset })?;
+        let value: f64 = digits.parse().map_err(|_| UnsupportedSyntax { offset })?;
         Ok(ExprKind::Decimal(FloatWrapper::new(value).to_string()))
     }
 
-    fn primary(&mut self, level: NestingLevel) -> Parsed {
+    fn primary(&mut self, level: NestingLevel) -> ParseResult {
         let token = self.next()?;
         let range = token.range.clone();
         let kind = match &token.kind {
@@ -314,7 +320,7 @@ impl<'t> Parser<'t> {
                     return self.postfix(level, part);
                 }
                 name if lexer::is_reserved(name) => {
-                    return Err(NotParsed { offset: range.start });
+                    return Err(UnsupportedSyntax { offset: range.start });
                 }
                 name if self.is_next("(") => {
                     let (arguments, end) = self.arguments(level)?;
@@ -335,13 +341,13 @@ impl<'t> Parser<'t> {
                 let part = Expr::new(ExprKind::List(items), range.start..end);
                 return self.postfix(level, part);
             }
-            TokenKind::Sign => return Err(NotParsed { offset: range.start }),
+            TokenKind::Sign => return Err(UnsupportedSyntax { offset: range.start }),
         };
         self.postfix(level, Expr::new(kind, range))
     }
 
     /// The items of a list behind its opening bracket, and its end.
-    fn items(&mut self, level: NestingLevel) -> Parsed<(Vec<Expr>, usize)> {
+    fn items(&mut self, level: NestingLevel) -> ParseResult<(Vec<Expr>, usize)> {
         let level = self.deeper(level)?;
         let mut items = Vec::new();
         loop {
@@ -359,7 +365,7 @@ impl<'t> Parser<'t> {
     }
 
     /// The arguments of a call with the parentheses around them, and their end.
-    fn arguments(&mut self, level: NestingLevel) -> Parsed<(Vec<Expr>, usize)> {
+    fn arguments(&mut self, level: NestingLevel) -> ParseResult<(Vec<Expr>, usize)> {
         self.expect("(")?;
         let mut arguments = Vec::new();
         if let Some(close) = self.take(")") {
@@ -379,11 +385,11 @@ impl<'t> Parser<'t> {
     }
 
     /// `a { b } else { c }` behind the `if` at `start`.
-    fn conditional(&mut self, level: NestingLevel, start: usize) -> Parsed {
+    fn conditional(&mut self, level: NestingLevel, start: usize) -> ParseResult {
         let level = self.deeper(level)?;
         let condition = self.expression(level)?;
         if is_no_condition(&condition) {
-            return Err(NotParsed { offset: condition.range.start });
+            return Err(UnsupportedSyntax { offset: condition.range.start });
         }
         let (one, end) = self.block(level)?;
         if self.take("else").is_none() {
@@ -402,7 +408,7 @@ impl<'t> Parser<'t> {
     }
 
     /// `{ a }`, and its end.
-    fn block(&mut self, level: NestingLevel) -> Parsed<(Expr, usize)> {
+    fn block(&mut self, level: NestingLevel) -> ParseResult<(Expr, usize)> {
         self.expect("{")?;
         let level = self.deeper(level)?;
         let value = self.expression(level)?;
@@ -410,7 +416,7 @@ impl<'t> Parser<'t> {
     }
 
     /// The members of a value.
-    fn postfix(&mut self, mut level: NestingLevel, base: Expr) -> Parsed {
+    fn postfix(&mut self, mut level: NestingLevel, base: Expr) -> ParseResult {
         let mut chain = Chain::new(base);
         loop {
             let Some(sign) = self.peek() else { return Ok(chain.into_expr()) };
@@ -420,7 +426,7 @@ impl<'t> Parser<'t> {
                 level = self.deeper(level)?;
                 let name = self.next()?;
                 if !matches!(name.kind, TokenKind::Name) || lexer::is_reserved(name.text) {
-                    return Err(NotParsed { offset: name.range.start });
+                    return Err(UnsupportedSyntax { offset: name.range.start });
                 }
                 let (arguments, access, end) = if self.is_next("(") {
                     let (arguments, end) = self.arguments(level)?;

@@ -44,7 +44,7 @@ impl TextPatternSource {
 
 /// A set as a compiled pack keeps it: most texts hold none of its words, and then it stays encoded.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-#[serde(from = "Encoded", into = "Encoded")]
+#[serde(from = "EncodedSet", into = "EncodedSet")]
 pub struct StoredPattern {
     /// Lowercase words of the set, one per line. Empty if they are unknown.
     words: OnceLock<String>,
@@ -53,7 +53,7 @@ pub struct StoredPattern {
 
 /// A set with its words, as a compiled pack keeps it.
 #[derive(Serialize, Deserialize)]
-struct Encoded {
+struct EncodedSet {
     words: String,
     source: Lazy<TextPatternSource>,
 }
@@ -82,14 +82,14 @@ impl From<TextPatternSource> for StoredPattern {
     }
 }
 
-impl From<StoredPattern> for Encoded {
+impl From<StoredPattern> for EncodedSet {
     fn from(kept: StoredPattern) -> Self {
         Self { words: kept.words().to_owned(), source: kept.source }
     }
 }
 
-impl From<Encoded> for StoredPattern {
-    fn from(Encoded { words, source }: Encoded) -> Self {
+impl From<EncodedSet> for StoredPattern {
+    fn from(EncodedSet { words, source }: EncodedSet) -> Self {
         Self { words: words.into(), source }
     }
 }

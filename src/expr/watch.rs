@@ -29,7 +29,7 @@ impl Ways {
 }
 
 /// The recorder of expression values. `None` unless coverage is measured.
-pub type Watching<'w> = Option<&'w Rc<CoverageRecorder>>;
+pub type CoverageWatch<'w> = Option<&'w Rc<CoverageRecorder>>;
 
 /// Takes note of every expression that is evaluated and of every template that is rendered.
 #[derive(Debug, Default)]

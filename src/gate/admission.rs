@@ -1,7 +1,7 @@
 //! Whether an event is evaluated at all: the hook line, the switches, and the rules of the pack.
 
 use super::decision_logs::report_off;
-use super::report::{Report, Unjudged};
+use super::report::{Report, SkipReason};
 use super::request::Request;
 use policyd_facts::event::{Event, EventKind};
 use policyd_harness::{self as harness, Harness};
@@ -21,7 +21,7 @@ use policyd_workspace::project::{self, Project};
 use policyd_world::{ProjectVariable, World};
 
 /// An event that may be evaluated.
-pub(super) struct Admitted {
+pub(super) struct AdmittedEvent {
     pub(super) project: Project,
     /// amplihack's configuration, if the user honors it.
     pub(super) switches: Option<PowerSteeringConfig>,
@@ -35,7 +35,7 @@ pub(super) struct Admitted {
     pub(super) approvals: ApprovalLevel,
 }
 
-impl Admitted {
+impl AdmittedEvent {
     /// Whether [`Self::adjust`] changes a policy.
     pub(super) fn changes(&self, policy: &Policy) -> bool {
         let settings = &policy.settings;
@@ -73,7 +73,7 @@ pub(super) fn admit(
     world: &dyn World,
     request: &Request<'_>,
     report: &mut Report,
-) -> Result<Admitted, Box<Report>> {
+) -> Result<AdmittedEvent, Box<Report>> {
     let silent = |report: &mut Report, why| {
         Err(Box::new(std::mem::take(report).not_judged(why, request.now)))
     };
@@ -93,13 +93,13 @@ pub(super) fn admit(
             report.answer = HookResponse::not_analyzed(request.caller, why);
         }
         let why = "the event is another one than the hook line says".to_owned();
-        return silent(report, Unjudged::Other(why));
+        return silent(report, SkipReason::Other(why));
     }
     // Events that nothing can be said to are answered before anything is read.
     let says = |it: &&Harness| it.moment_of(event.kind).is_some_and(|it| !it.ways.is_empty());
     let heard = harness::HARNESSES.iter().any(says);
     if !heard && !records::REACTING.contains(&event.kind) {
-        return silent(report, Unjudged::NoRule);
+        return silent(report, SkipReason::NoRule);
     }
     let project = project::find(world, Some(event));
     let files = ChoiceFiles::read(world, &project.state);
@@ -126,7 +126,7 @@ pub(super) fn admit(
             let approvals =
                 is_asked.then(|| request.configurations.approvals(world, &project.main));
             let approvals = approvals.unwrap_or_default();
-            Ok(Admitted { project, switches, enforcement, allowances, pins, approvals })
+            Ok(AdmittedEvent { project, switches, enforcement, allowances, pins, approvals })
         }
         Some(reason) => {
             let report = std::mem::take(report);
@@ -157,19 +157,19 @@ pub(super) fn nothing_to_judge(
     policy: &Policy,
     event: &Event,
     report: &mut Report,
-) -> Option<Unjudged> {
+) -> Option<SkipReason> {
     report.around.pack.clone_from(&policy.name);
     if !policy.settings.enabled {
-        return Some(Unjudged::Off(OffReason::Manifest));
+        return Some(SkipReason::Off(OffReason::Manifest));
     }
     if !policy.judges(event.kind) {
-        return Some(Unjudged::NoRule);
+        return Some(SkipReason::NoRule);
     }
     if !event.session_known {
         report.problem(
             "the payload names no session, so no block could be remembered; nothing was checked",
         );
-        return Some(Unjudged::Other("the payload names no session".to_owned()));
+        return Some(SkipReason::Other("the payload names no session".to_owned()));
     }
     None
 }

@@ -5,13 +5,13 @@ use std::cell::OnceCell;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::admission::Admitted;
+use super::admission::AdmittedEvent;
 use super::loaded_policy::LoadedPolicy;
 use super::organization_layer::OrganizationLayer;
 use super::request::{Request, Supervision};
 use policyd_evaluation::situation::Matchers;
 use policyd_facts::event::EventKind;
-use policyd_packs::Found;
+use policyd_packs::FoundPack;
 use policyd_policy::Policy;
 use policyd_store::allowance::Allowance;
 use policyd_store::breakers::BreakerStore;
@@ -28,7 +28,7 @@ pub(super) struct GateContext<'a> {
     pub(super) policy: &'a Policy,
     pub(super) words: &'a Matchers,
     /// Where the pack was found.
-    pub(super) found: Option<&'a Found>,
+    pub(super) found: Option<&'a FoundPack>,
     pub(super) project: &'a Project,
     pub(super) store: SessionStore<'a>,
     pub(super) state_dir: PathBuf,
@@ -50,7 +50,7 @@ impl<'a> GateContext<'a> {
         world: &'a dyn World,
         request: &'a Request<'a>,
         loaded: &'a LoadedPolicy,
-        admitted: &'a Admitted,
+        admitted: &'a AdmittedEvent,
     ) -> Self {
         let allowances = admitted.allowances.as_deref();
         Self { allowances, ..Self::of_project(world, request, loaded, &admitted.project) }

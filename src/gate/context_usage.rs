@@ -23,7 +23,7 @@ use policyd_state::context::{ACT, DRIVEN_VARIABLE, Overrides, TierEffect, TierSt
 use policyd_state::continuation::{AT_CLEAR, ContextStart};
 use policyd_store::decision_log::append_to;
 use policyd_store::document::DocumentError;
-use policyd_store::file::Saved;
+use policyd_store::file::SaveOutcome;
 use policyd_store::summaries::{AT_END, Summary};
 use policyd_store::transcript::{self, Places};
 use policyd_tasks::CLEAR;
@@ -196,8 +196,8 @@ impl ContextMeter<'_> {
         let mut state = locked.load().state;
         state.context = change(&state.context);
         match locked.commit(&state) {
-            Saved::Durable { .. } | Saved::Degraded { .. } => true,
-            Saved::NotSaved { why, .. } => {
+            SaveOutcome::Durable { .. } | SaveOutcome::Degraded { .. } => true,
+            SaveOutcome::NotSaved { why, .. } => {
                 report.note(format!("the tier of the context was not saved: {why}"));
                 false
             }

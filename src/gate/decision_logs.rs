@@ -3,12 +3,12 @@
 use std::path::Path;
 
 use super::context::GateContext;
-use super::report::{Report, Unjudged};
+use super::report::{Report, SkipReason};
 use super::request::Request;
 use policyd_evaluation::StopOutcome;
 use policyd_evaluation::inputs::Inputs;
 use policyd_fact_table::context::Excuse;
-use policyd_record::decision_log::{self, Decided};
+use policyd_record::decision_log::{self, LoggedDecision};
 use policyd_record::mask::mask_json;
 use policyd_record::outcome::ReportContext;
 use policyd_store::decision_log::{DECISION_LOG, append_to, log_decision};
@@ -26,7 +26,7 @@ pub(super) fn log(
 ) {
     let (world, request, own) = (context.world, context.request, context.state_dir.as_path());
     let blocked = report.answer.refuses();
-    let decided = Decided { outcome, inputs, blocked };
+    let decided = LoggedDecision { outcome, inputs, blocked };
     let entry = decision_log::entry(request.now, &request.event, &report.around, decided);
     if log_decision(world, own, entry) {
         log_chain::save_witness(world, &own.join(DECISION_LOG));
@@ -63,7 +63,7 @@ pub(super) fn report_off(
     if is_logged && !request.dry_run && !log_decision(world, &project.state, entry) {
         report.problem(&unlogged(&project.state));
     }
-    report.not_judged(Unjudged::Off(reason), request.now)
+    report.not_judged(SkipReason::Off(reason), request.now)
 }
 
 /// Logs an event that could not be evaluated; reports a log that cannot be written.

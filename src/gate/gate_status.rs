@@ -1,9 +1,9 @@
 //! How policyd is switched at an event, for a caller that asks before it evaluates anything: off as a
 //! whole, or single checks of it.
 
-use super::admission::{Admitted, admit, nothing_to_judge};
+use super::admission::{AdmittedEvent, admit, nothing_to_judge};
 use super::loaded_policy::LoadedPolicy;
-use super::report::{Report, Unjudged};
+use super::report::{Report, SkipReason};
 use super::request::Request;
 use policyd_state::run::StopGateSwitches;
 use policyd_world::World;
@@ -15,9 +15,9 @@ pub fn switched(
     loaded: &LoadedPolicy,
 ) -> StopGateSwitches {
     let mut report = Report::of(&request.event);
-    let off = |why: Option<Unjudged>| why.map(|it| it.text(request.now));
+    let off = |why: Option<SkipReason>| why.map(|it| it.text(request.now));
     let (config, pins) = match admit(world, request, &mut report) {
-        Ok(Admitted { switches, pins, .. }) => (switches, pins),
+        Ok(AdmittedEvent { switches, pins, .. }) => (switches, pins),
         Err(report) => return StopGateSwitches { off: off(report.unjudged), without: Vec::new() },
     };
     let mut policy = loaded.policy.clone();

@@ -363,8 +363,8 @@ impl GuardEvaluation<'_> {
             patches.chain(scripts.iter().map(|it| &it.path)).cloned().collect();
         let by = By {
             program: env!("CARGO_PKG_VERSION"),
-            pack_hash: self.context.found.map(packs::Found::short_hash).unwrap_or_default(),
-            pack_folder: self.context.found.and_then(packs::Found::folder),
+            pack_hash: self.context.found.map(packs::FoundPack::short_hash).unwrap_or_default(),
+            pack_folder: self.context.found.and_then(packs::FoundPack::folder),
         };
         let mut called = LoggedEvent::new(event, &seen.around, &files, by, mask_json);
         let said = guarded.verdicts.iter().map(|it| &it.id);

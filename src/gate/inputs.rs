@@ -222,8 +222,8 @@ impl GateContext<'_> {
         let besides = DecisionMetadata {
             state,
             program: env!("CARGO_PKG_VERSION"),
-            pack_hash: self.found.map(packs::Found::short_hash).unwrap_or_default(),
-            pack_folder: self.found.and_then(packs::Found::folder),
+            pack_hash: self.found.map(packs::FoundPack::short_hash).unwrap_or_default(),
+            pack_folder: self.found.and_then(packs::FoundPack::folder),
             transcript: &gathered.read,
             subagents: &gathered.subagents,
             forgotten: &gathered.forgotten,

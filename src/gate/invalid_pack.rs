@@ -3,7 +3,7 @@
 
 use std::mem::ManuallyDrop;
 
-use super::admission::Admitted;
+use super::admission::AdmittedEvent;
 use super::context::GateContext;
 use super::decision_logs;
 use super::guards::GuardEvaluation;
@@ -19,7 +19,7 @@ use policyd_policy::guards::Guard;
 use policyd_policy::{EnforcementMode, OnError, Policy};
 use policyd_shell::vocabulary::ShellVocabulary;
 use policyd_state::block_limiter::{self, BlockLimits, LimiterDecision, Stop};
-use policyd_store::file::Saved;
+use policyd_store::file::SaveOutcome;
 use policyd_store::session::{Layout, SessionStore};
 use policyd_workspace::gate_status::OffReason;
 use policyd_workspace::project::Project;
@@ -31,11 +31,11 @@ const BROKEN: &str = "the policy pack is broken";
 pub(super) fn evaluate(
     world: &dyn World,
     request: &Request<'_>,
-    admitted: &Admitted,
+    admitted: &AdmittedEvent,
     mut invalid: InvalidPack,
     mut report: Report,
 ) -> Report {
-    let Admitted { project, pins, enforcement, .. } = admitted;
+    let AdmittedEvent { project, pins, enforcement, .. } = admitted;
     if enforcement.mode_of(invalid.mode) == EnforcementMode::Observe {
         invalid.on_error = None;
     }
@@ -157,5 +157,5 @@ fn may_block(world: &dyn World, project: &Project, request: &Request<'_>) -> boo
     let saved = locked.commit(&state);
     event.session_known
         && matches!(ruling, LimiterDecision::Block { .. })
-        && (is_first || !matches!(saved, Saved::NotSaved { .. }))
+        && (is_first || !matches!(saved, SaveOutcome::NotSaved { .. }))
 }

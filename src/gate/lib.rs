@@ -49,7 +49,7 @@ mod work_tree;
 use std::mem::ManuallyDrop;
 use std::rc::Rc;
 
-use admission::{Admitted, admit, nothing_to_judge};
+use admission::{AdmittedEvent, admit, nothing_to_judge};
 use context::GateContext;
 pub use gate_status::switched;
 use guards::GuardEvaluation;
@@ -59,7 +59,7 @@ use policyd_packs::{self as packs, LoadError, LoadPack};
 use policyd_store::crash_record::{self, CrashedHook};
 use policyd_workspace::project;
 use policyd_world::World;
-pub use report::{Report, Unjudged};
+pub use report::{Report, SkipReason};
 pub use request::{Request, Supervision, caller, named_harness};
 pub use sharing::needs_network;
 use stop::StopEvaluation;
@@ -149,13 +149,13 @@ pub fn evaluate_by(world: &dyn World, request: &Request<'_>, loaded: &LoadedPoli
 fn evaluate_admitted(
     world: &dyn World,
     request: &Request<'_>,
-    admitted: &Admitted,
+    admitted: &AdmittedEvent,
     loaded: &LoadedPolicy,
     organization: Option<&OrganizationLayer>,
     mut report: Report,
 ) -> Report {
     let nothing = nothing_to_judge(&loaded.policy, &request.event, &mut report);
-    if let Some(Unjudged::Off(reason)) = nothing {
+    if let Some(SkipReason::Off(reason)) = nothing {
         return decision_logs::report_off(world, &admitted.project, request, reason, report);
     }
     let context = GateContext::new(world, request, loaded, admitted);
@@ -170,7 +170,7 @@ fn evaluate_admitted(
 }
 
 /// An event at which no consideration is evaluated: reactions, the context window, and guards.
-fn evaluate_other(context: &GateContext<'_>, reason: Unjudged, mut report: Report) -> Report {
+fn evaluate_other(context: &GateContext<'_>, reason: SkipReason, mut report: Report) -> Report {
     let (policy, request) = (context.policy, context.request);
     reactions::react(context, &mut report);
     if context_usage::concerns(policy, &request.event) {
@@ -183,9 +183,9 @@ fn evaluate_other(context: &GateContext<'_>, reason: Unjudged, mut report: Repor
     if guarded {
         return report;
     }
-    let has_only_reactions = reason == Unjudged::NoRule && !report.reacted.is_empty();
+    let has_only_reactions = reason == SkipReason::NoRule && !report.reacted.is_empty();
     let reason = if has_only_reactions {
-        Unjudged::OnlyReactions(std::mem::take(&mut report.reacted))
+        SkipReason::OnlyReactions(std::mem::take(&mut report.reacted))
     } else {
         reason
     };

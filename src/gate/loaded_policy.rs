@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use policyd_evaluation::situation::Matchers;
-use policyd_packs::Found;
+use policyd_packs::FoundPack;
 use policyd_policy::Policy;
 
 /// A loaded pack: it evaluates any number of events.
@@ -13,12 +13,12 @@ pub struct LoadedPolicy {
     /// The vocabulary, as facts are recognized by it.
     pub words: Matchers,
     /// Where the pack was found; `None` for a pack that no project has.
-    pub found: Option<Rc<Found>>,
+    pub found: Option<Rc<FoundPack>>,
 }
 
 impl LoadedPolicy {
     /// Prepares a policy.
-    pub fn new(mut policy: Policy, found: Option<Rc<Found>>) -> Self {
+    pub fn new(mut policy: Policy, found: Option<Rc<FoundPack>>) -> Self {
         let words = Matchers::out_of(&mut policy);
         Self { policy, words, found }
     }

@@ -58,7 +58,7 @@ pub(super) fn inspect_paths(world: &dyn World, call: &mut Call, around: &mut Cal
     around.missing = created.filter(is_missing).map(str::to_owned).collect();
     around.replaced = replaced_files(world, call);
     around.linked = linked_globs(world, call, around);
-    let mut asked = Asked { world, known: BTreeMap::new() };
+    let mut asked = QueriedPaths { world, known: BTreeMap::new() };
     let mut real = BTreeMap::new();
     for path in paths {
         if real.contains_key(&path) {
@@ -186,12 +186,12 @@ fn case_swapped(path: &str) -> Option<String> {
 }
 
 /// Paths that were asked for.
-struct Asked<'a> {
+struct QueriedPaths<'a> {
     world: &'a dyn World,
     known: BTreeMap<String, String>,
 }
 
-impl Asked<'_> {
+impl QueriedPaths<'_> {
     /// Where a link leads, as it is written in it.
     fn link(&self, path: &str) -> Option<String> {
         let entry = self.world.entry(Path::new(path)).ok()?;

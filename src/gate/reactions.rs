@@ -19,7 +19,7 @@ use policyd_fact_table::record::FactRecord;
 use policyd_fact_table::{FactEvaluator, ScriptError, template};
 use policyd_facts::event::EventKind;
 use policyd_harness::Capability;
-use policyd_policy::failures::Classified;
+use policyd_policy::failures::FailureClassification;
 use policyd_policy::resilience::Reaction;
 use policyd_policy::{Mode, records};
 use policyd_record::event_log::EVENT_LOG;
@@ -185,7 +185,7 @@ impl ReactionRunner<'_> {
     }
 
     /// What the failure is that the event reports.
-    fn classified(&self) -> Option<Classified> {
+    fn classified(&self) -> Option<FailureClassification> {
         let event = &self.context.request.event;
         let failed = event.failed.as_ref()?;
         // The output of a tool is not the name of an error.
@@ -249,7 +249,7 @@ const fn begins(event: EventKind) -> bool {
 /// One event while its reactions are looked at.
 struct Scene<'a> {
     runner: &'a ReactionRunner<'a>,
-    failed: Option<&'a Classified>,
+    failed: Option<&'a FailureClassification>,
     /// Made where the first expression is met: most reactions have none.
     evaluator: Option<FactEvaluator>,
 }
@@ -403,7 +403,7 @@ impl Scene<'_> {
 }
 
 /// The event as reactions see it.
-fn record(runner: &ReactionRunner<'_>, failed: Option<&Classified>) -> FactRecord {
+fn record(runner: &ReactionRunner<'_>, failed: Option<&FailureClassification>) -> FactRecord {
     let event = &runner.context.request.event;
     let or = |it: &Option<String>| it.clone().unwrap_or_default();
     let error = event.failed.as_ref().map(|it| it.error.clone()).unwrap_or_default();
@@ -427,7 +427,7 @@ fn record(runner: &ReactionRunner<'_>, failed: Option<&Classified>) -> FactRecor
     let flags = [
         ("failed", event.failed.is_some()),
         ("interrupted", event.failed.as_ref().is_some_and(|it| it.interrupted)),
-        ("permanent", failed.is_some_and(Classified::is_permanent)),
+        ("permanent", failed.is_some_and(FailureClassification::is_permanent)),
         ("human", failed.is_some_and(|it| it.class.human)),
         ("counts", failed.is_some_and(|it| it.class.attempt)),
     ];

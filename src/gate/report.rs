@@ -24,14 +24,14 @@ pub struct Report {
     /// What the reactions of the pack did.
     pub reacted: Vec<String>,
     /// Why nothing was evaluated; nothing if something was.
-    pub unjudged: Option<Unjudged>,
+    pub unjudged: Option<SkipReason>,
     /// The tool call as guards see it. `None` if no guard applies.
     pub seen: Option<Rc<CallFacts>>,
 }
 
 /// Why an event was not evaluated.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Unjudged {
+pub enum SkipReason {
     /// policyd is off.
     Off(OffReason),
     /// The pack has no rule for the event.
@@ -42,7 +42,7 @@ pub enum Unjudged {
     Other(String),
 }
 
-impl Unjudged {
+impl SkipReason {
     /// Whether the user wants nothing evaluated.
     pub fn is_wanted(&self) -> bool {
         match self {
@@ -79,12 +79,12 @@ impl Report {
     pub(super) fn silent(mut self, why: impl Into<String>) -> Self {
         let why = why.into();
         self.around.no_opinion = Some(why.clone());
-        self.unjudged = Some(Unjudged::Other(why));
+        self.unjudged = Some(SkipReason::Other(why));
         self
     }
 
     /// Nothing was evaluated, for a reason that the caller might act on.
-    pub(super) fn not_judged(mut self, why: Unjudged, now: Timestamp) -> Self {
+    pub(super) fn not_judged(mut self, why: SkipReason, now: Timestamp) -> Self {
         self.around.no_opinion = Some(why.text(now));
         self.unjudged = Some(why);
         self

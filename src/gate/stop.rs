@@ -22,7 +22,7 @@ use policyd_state::{BlockLimiterState, SessionState};
 use policyd_store::allowance::BlockedEvent;
 use policyd_store::block_copies::BlockCopy;
 use policyd_store::decision_log::DECISION_LOG;
-use policyd_store::file::Saved;
+use policyd_store::file::SaveOutcome;
 use policyd_store::session::{LockError, LockedSession};
 use policyd_store::transcript;
 
@@ -203,15 +203,17 @@ impl StopEvaluation<'_> {
             None => SaveResult::NotSaved,
             Some(_) if !outcome.moved => SaveResult::Unchanged,
             Some(locked) => match locked.commit(&outcome.state) {
-                Saved::NotSaved { why, .. } => {
+                SaveOutcome::NotSaved { why, .. } => {
                     report.problem(&format!("the state could not be saved: {why}"));
                     SaveResult::NotSaved
                 }
-                Saved::Durable { .. } | Saved::Degraded { .. } if self.context.request.dry_run => {
+                SaveOutcome::Durable { .. } | SaveOutcome::Degraded { .. }
+                    if self.context.request.dry_run =>
+                {
                     SaveResult::DryRun
                 }
-                Saved::Durable { .. } => SaveResult::Durable,
-                Saved::Degraded { why, .. } => {
+                SaveOutcome::Durable { .. } => SaveResult::Durable,
+                SaveOutcome::Degraded { why, .. } => {
                     report.problem(&format!(
                         "the state was saved, but a loss of power may undo it: {why}"
                     ));

@@ -8,7 +8,7 @@ use policyd_base::id::SessionId;
 use policyd_fact_table::context_facts::ContextUsage;
 use policyd_facts::Facts;
 use policyd_record::summary::{SummaryInput, markdown};
-use policyd_store::file::{self, Durability, Saved};
+use policyd_store::file::{self, Durability, SaveOutcome};
 use policyd_store::session::SessionStore;
 use policyd_store::summaries::{SUMMARY_FILE, Summaries, Summary};
 use policyd_workspace::error::AppError;
@@ -80,8 +80,8 @@ impl SummaryWriter<'_> {
         // A session that was never evaluated has no directory yet; the lock creates it.
         drop(self.store.lock(session, self.wait));
         match file::save(self.world, &path, text.as_bytes(), &self.durability()) {
-            Saved::Durable { .. } | Saved::Degraded { .. } => Ok(()),
-            Saved::NotSaved { why, .. } => Err(failed(&why)),
+            SaveOutcome::Durable { .. } | SaveOutcome::Degraded { .. } => Ok(()),
+            SaveOutcome::NotSaved { why, .. } => Err(failed(&why)),
         }
     }
 

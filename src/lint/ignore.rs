@@ -16,7 +16,7 @@ use policyd_yaml::{Diagnostic, Level, Source, Span, quoted, suggest, yaml};
 
 /// A finding that a comment suppresses.
 #[derive(Debug, Clone)]
-pub struct Ignored {
+pub struct SuppressedFinding {
     /// The finding.
     pub finding: Diagnostic,
     /// Reason in the comment.
@@ -25,11 +25,11 @@ pub struct Ignored {
 
 /// Result of the review of a pack.
 #[derive(Debug, Default)]
-pub struct Reviewed {
+pub struct SuppressionReview {
     /// Findings that count, rule by rule.
     pub findings: Vec<Diagnostic>,
     /// Findings that comments of the pack suppress, with the reason.
-    pub ignored: Vec<Ignored>,
+    pub ignored: Vec<SuppressedFinding>,
 }
 
 /// One comment.
@@ -56,12 +56,12 @@ pub(super) fn apply(
     findings: Vec<Diagnostic>,
     profile: Profile,
     wanted: bool,
-) -> Reviewed {
+) -> SuppressionReview {
     let sources = subject.pack.files.iter().map(|(_, source)| source);
     let ignores: Vec<Ignore> =
         sources.filter(|_| wanted).flat_map(|it| in_file(subject, it)).collect();
     let mut used: BTreeSet<(usize, usize)> = BTreeSet::new();
-    let mut reviewed = Reviewed::default();
+    let mut reviewed = SuppressionReview::default();
     for finding in findings {
         let silencing = ignores.iter().enumerate().find_map(|(at, ignore)| {
             let code = ignore.silences(&finding, subject.now)?;
@@ -70,7 +70,7 @@ pub(super) fn apply(
         match silencing {
             Some((at, code, reason)) => {
                 used.insert((at, code));
-                reviewed.ignored.push(Ignored { finding, reason });
+                reviewed.ignored.push(SuppressedFinding { finding, reason });
             }
             None => reviewed.findings.push(finding),
         }

@@ -30,7 +30,7 @@ use policyd_yaml::Diagnostic;
 
 pub use catalogue::{code_of, find};
 pub use findings::Findings;
-pub use ignore::{Ignored, Reviewed, code_at};
+pub use ignore::{SuppressedFinding, SuppressionReview, code_at};
 pub use profile::Profile;
 pub use rule::{Rule, RuleFn};
 pub use site::Site;
@@ -44,7 +44,7 @@ pub const fn rules() -> &'static [Rule] {
 
 /// Reviews a pack: returns the findings of the loader, and those of the rules of a profile.
 #[must_use]
-pub fn review(subject: &Subject<'_>, profile: Profile, ignores: bool) -> Reviewed {
+pub fn review(subject: &Subject<'_>, profile: Profile, ignores: bool) -> SuppressionReview {
     let mut findings = subject.reviewed.diagnostics.clone();
     for finding in &mut findings {
         finding.code = find(finding.code).map_or(finding.code, |rule| rule.name);

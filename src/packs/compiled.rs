@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
 
-use super::found::{Found, Layer};
+use super::found::{FoundPack, Layer};
 use super::organization;
 use policyd_base::limits;
 use policyd_policy::Policy;
@@ -40,7 +40,7 @@ pub(super) struct CompiledPack {
 impl CompiledPack {
     /// The file for a pack; none where the user wants none, or has no home folder. A user could change the
     /// cache of the user, so the organization's pack has its compiled form beside it.
-    pub(super) fn of(world: &dyn World, found: &Found) -> Option<Self> {
+    pub(super) fn of(world: &dyn World, found: &FoundPack) -> Option<Self> {
         let path = match found.layer {
             Layer::Project if is_on(world, "POLICYD_NO_CACHE") => return None,
             Layer::Project => {
@@ -92,7 +92,7 @@ mod tests {
 
     #[test]
     fn the_build_script_compiled_the_built_in_pack_as_it_is_compiled_now() {
-        assert_eq!(built_in().unwrap(), loaded(&Found::new(None, Vec::new())).unwrap());
+        assert_eq!(built_in().unwrap(), loaded(&FoundPack::new(None, Vec::new())).unwrap());
     }
 
     #[test]

@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::found::{Found, Layer};
+use super::found::{FoundPack, Layer};
 use super::invalid_pack::{InvalidPack, LoadError, problems};
 use super::layers::loaded;
 use policyd_policy::load::Pack;
@@ -36,7 +36,7 @@ enum CompilerOutput {
 }
 
 /// Returns the input for a pack.
-pub(super) fn input(found: &Found) -> Vec<u8> {
+pub(super) fn input(found: &FoundPack) -> Vec<u8> {
     let input = CompilerInput {
         layer: found.layer,
         pack: found.folder.clone(),
@@ -50,7 +50,7 @@ pub(super) fn input(found: &Found) -> Vec<u8> {
 #[must_use]
 pub fn run(input: &[u8]) -> Option<Vec<u8>> {
     let CompilerInput { layer, pack, beneath, unreadable } = postcard::from_bytes(input).ok()?;
-    let found = Found { layer, ..Found::new(pack, unreadable) }.over(beneath);
+    let found = FoundPack { layer, ..FoundPack::new(pack, unreadable) }.over(beneath);
     let output = match loaded(&found) {
         Ok(policy) => CompilerOutput::Policy(postcard::to_stdvec(&policy).ok()?),
         Err(invalid) => {

@@ -29,7 +29,7 @@ pub(super) enum Layer {
 
 /// A pack as found on this machine.
 #[derive(Debug)]
-pub struct Found {
+pub struct FoundPack {
     /// Who decides about it.
     pub(super) layer: Layer,
     /// Its files, read; `None`: the built-in pack.
@@ -46,7 +46,7 @@ pub struct Found {
     pub unreadable: Vec<String>,
 }
 
-impl Found {
+impl FoundPack {
     pub(super) fn new(folder: Option<Pack>, unreadable: Vec<String>) -> Self {
         let content = content(folder.as_ref());
         let hash = hash(folder.as_ref(), &content);
@@ -130,9 +130,9 @@ impl Found {
 }
 
 /// Reads the YAML files of a folder; for a file, of the folder it is in.
-pub(super) fn read(world: &dyn World, named: &Path) -> Found {
+pub(super) fn read(world: &dyn World, named: &Path) -> FoundPack {
     let (pack, unreadable) = Folder::of(world, named).read(world, |it| it.display().to_string());
-    Found::new(Some(pack), unreadable)
+    FoundPack::new(Some(pack), unreadable)
 }
 
 /// Returns the SHA-256 over the names and contents of a pack's source files, and the hashes of its remote packs.

@@ -3,24 +3,24 @@
 
 use std::collections::BTreeSet;
 
-use super::found::{Found, Layer};
+use super::found::{FoundPack, Layer};
 use super::invalid_pack::{InvalidPack, list};
 use super::organization;
 use policyd_facts::event::EventKind;
 use policyd_policy::guards::{Guard, GuardAction};
-use policyd_policy::load::{self, Loaded, Pack};
+use policyd_policy::load::{self, LoadResult, Pack};
 use policyd_policy::{Check, Mode, Policy, Severity, builtin};
 
 /// The policy of a found pack, from its files. If the pack of the user cannot be a layer of it, it counts alone.
-pub fn loaded(found: &Found) -> Result<Policy, InvalidPack> {
+pub fn loaded(found: &FoundPack) -> Result<Policy, InvalidPack> {
     match found.beneath.as_ref() {
         Some(beneath) => loaded_over(found, beneath),
         None => loaded_alone(found),
     }
 }
 
-fn loaded_alone(found: &Found) -> Result<Policy, InvalidPack> {
-    let Loaded { policy, diagnostics, on_error, mode, enabled, sets_off } =
+fn loaded_alone(found: &FoundPack) -> Result<Policy, InvalidPack> {
+    let LoadResult { policy, diagnostics, on_error, mode, enabled, sets_off } =
         load::load(&found.pack(), &builtin::pack());
     let policy = policy.filter(|_| found.unreadable.is_empty());
     let policy = policy.map(|policy| match found.layer {
@@ -33,16 +33,16 @@ fn loaded_alone(found: &Found) -> Result<Policy, InvalidPack> {
 }
 
 /// Loads a pack over the pack of the user.
-fn loaded_over(found: &Found, beneath: &Pack) -> Result<Policy, InvalidPack> {
+fn loaded_over(found: &FoundPack, beneath: &Pack) -> Result<Policy, InvalidPack> {
     let project = loaded_alone(found)?;
-    let alone = || loaded_alone(&Found::new(Some(beneath.clone()), Vec::new()));
+    let alone = || loaded_alone(&FoundPack::new(Some(beneath.clone()), Vec::new()));
     let user = match alone() {
         Ok(user) => user,
         Err(invalid) => {
             return Ok(without(project, beneath, &format!("it is broken: {}", list(&invalid))));
         }
     };
-    let Loaded { policy, diagnostics, .. } =
+    let LoadResult { policy, diagnostics, .. } =
         load::load_over(&found.pack(), Some(beneath), &builtin::pack());
     let Some(mut policy) = policy else {
         let conflict = InvalidPack { diagnostics, ..InvalidPack::default() };

@@ -32,7 +32,7 @@ use compiled::{CompiledPack, built_in};
 use directory::of_project;
 pub use directory::{is_active_directory, nearest_of, own_directory};
 use folder::holds_policies;
-pub use found::Found;
+pub use found::FoundPack;
 use found::read;
 pub use invalid_pack::{InvalidPack, LoadError, explain};
 pub use layers::loaded;
@@ -48,13 +48,13 @@ use policyd_yaml::deferred::{self, EncodedBytes};
 pub use untrusted::{UntrustedPack, UntrustedReason};
 
 /// The pack in a folder, or the built-in one.
-pub fn at(world: &dyn World, folder: Option<&str>) -> Found {
-    folder.map_or_else(|| Found::new(None, Vec::new()), |it| read(world, Path::new(it)))
+pub fn at(world: &dyn World, folder: Option<&str>) -> FoundPack {
+    folder.map_or_else(|| FoundPack::new(None, Vec::new()), |it| read(world, Path::new(it)))
 }
 
 /// Finds the pack: `--policies`, `$POLICYD_POLICIES`, `.policyd/policies/` at or above the project
 /// where it is trusted, `$XDG_CONFIG_HOME/policyd/policies/`, the built-in one.
-pub fn find(world: &dyn World, project: &Project, named: Option<&Path>) -> Found {
+pub fn find(world: &dyn World, project: &Project, named: Option<&Path>) -> FoundPack {
     let pins = Configuration::load(world, ConfigurationOwner::Organization).pins;
     find_allowed(world, project, named, &pins)
 }
@@ -65,7 +65,7 @@ pub fn find_allowed(
     project: &Project,
     named: Option<&Path>,
     pins: &Pins,
-) -> Found {
+) -> FoundPack {
     let mut untrusted = Vec::new();
     let named = named.map(Path::to_path_buf);
     let set = || world.env("POLICYD_POLICIES").map(|it| project.root.join(it));
@@ -93,7 +93,7 @@ pub fn find_allowed(
                     Some(Ok(user)) => user.folder,
                     None => None,
                 };
-                return Found { untrusted, ..found }.over(beneath);
+                return FoundPack { untrusted, ..found }.over(beneath);
             }
             TrustStatus::Changed => UntrustedReason::Changed,
             TrustStatus::Unknown => UntrustedReason::Unknown,
@@ -104,22 +104,30 @@ pub fn find_allowed(
         Some(Ok(found)) => found,
         Some(Err(pack)) => {
             untrusted.push(pack);
-            Found::new(None, Vec::new())
+            FoundPack::new(None, Vec::new())
         }
-        None => Found::new(None, Vec::new()),
+        None => FoundPack::new(None, Vec::new()),
     };
-    Found { untrusted, ..found }
+    FoundPack { untrusted, ..found }
 }
 
 /// Reads the pack of the user, unless the used directory is that pack.
-fn users_pack(world: &dyn World, pins: &Pins, used: &Path) -> Option<Result<Found, UntrustedPack>> {
+fn users_pack(
+    world: &dyn World,
+    pins: &Pins,
+    used: &Path,
+) -> Option<Result<FoundPack, UntrustedPack>> {
     let folder = user::config_folder(world).map(|it| it.join("policies"))?;
     let is_other = folder != used && holds_policies(world, &folder);
     is_other.then(|| read_allowed(world, pins, folder))
 }
 
 /// Reads a pack that the organization allows.
-fn read_allowed(world: &dyn World, pins: &Pins, folder: PathBuf) -> Result<Found, UntrustedPack> {
+fn read_allowed(
+    world: &dyn World,
+    pins: &Pins,
+    folder: PathBuf,
+) -> Result<FoundPack, UntrustedPack> {
     let found = read(world, &folder);
     let hash = found.content_hash();
     if pins.allows_pack(&hash) {
@@ -143,7 +151,12 @@ pub fn was_trusted(world: &dyn World, project: &Project, folder: &Path) -> bool 
 }
 
 /// How far a pack of a project is trusted; in a worktree also as its main checkout is.
-pub fn standing(world: &dyn World, project: &Project, folder: &Path, found: &Found) -> TrustStatus {
+pub fn standing(
+    world: &dyn World,
+    project: &Project,
+    folder: &Path,
+    found: &FoundPack,
+) -> TrustStatus {
     let Some(store) = trust_store(world) else { return TrustStatus::Unknown };
     let in_main = folder.strip_prefix(&project.root).map(|it| project.main.join(it));
     store.standing(folder, in_main.as_deref().ok(), &found.content_hash())
@@ -156,13 +169,13 @@ pub fn trust_store(world: &dyn World) -> Option<TrustStore<'_>> {
 }
 
 /// Returns the policy of a found pack.
-pub type LoadPack = fn(&dyn World, &Found) -> Result<Policy, LoadError>;
+pub type LoadPack = fn(&dyn World, &FoundPack) -> Result<Policy, LoadError>;
 
 /// Returns the policy of a found pack: from its compiled form if that is current, else compiled here.
 ///
 /// # Errors
 /// [`InvalidPack`] if the pack is broken.
-pub fn policy(world: &dyn World, found: &Found) -> Result<Policy, InvalidPack> {
+pub fn policy(world: &dyn World, found: &FoundPack) -> Result<Policy, InvalidPack> {
     if let Some(policy) = compiled(world, found) {
         return Ok(policy);
     }
@@ -179,7 +192,7 @@ pub fn policy(world: &dyn World, found: &Found) -> Result<Policy, InvalidPack> {
 ///
 /// # Errors
 /// [`LoadError::Invalid`] if the pack is broken.
-pub fn load(world: &dyn World, found: &Found) -> Result<Policy, LoadError> {
+pub fn load(world: &dyn World, found: &FoundPack) -> Result<Policy, LoadError> {
     policy(world, found).map_err(LoadError::Invalid)
 }
 
@@ -190,7 +203,7 @@ pub fn load(world: &dyn World, found: &Found) -> Result<Policy, LoadError> {
 /// [`LoadError::Invalid`] if the pack is broken, [`LoadError::NotCompiled`] if `compile` failed.
 pub fn load_by(
     world: &dyn World,
-    found: &Found,
+    found: &FoundPack,
     compile: impl FnOnce(&[u8]) -> Result<Vec<u8>, Box<dyn Error>>,
 ) -> Result<Policy, LoadError> {
     if let Some(policy) = compiled(world, found) {
@@ -207,7 +220,7 @@ pub fn load_by(
 }
 
 /// Returns the current compiled form of a pack. A pack that could not be read as a whole has none.
-fn compiled(world: &dyn World, found: &Found) -> Option<Policy> {
+fn compiled(world: &dyn World, found: &FoundPack) -> Option<Policy> {
     if found.folder.is_none() {
         return built_in();
     }
@@ -217,12 +230,12 @@ fn compiled(world: &dyn World, found: &Found) -> Option<Policy> {
 
 /// Saves the compiled form of a pack, so that the first hook need not load its files. A hook reports what is wrong
 /// with the pack.
-pub fn compile_ahead(world: &dyn World, found: &Found) {
+pub fn compile_ahead(world: &dyn World, found: &FoundPack) {
     drop(policy(world, found));
 }
 
 /// The names that the expressions of a found pack may use.
-pub fn names(found: &Found) -> Arc<Names> {
+pub fn names(found: &FoundPack) -> Arc<Names> {
     ReviewedPolicy::new(&found.pack(), &Base::new(&builtin::pack())).names
 }
 

@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 
 use super::folder::is_yaml;
-use super::found::{Found, Layer, read};
+use super::found::{FoundPack, Layer, read};
 use policyd_policy::guards::Guard;
 use policyd_policy::{Policy, builtin};
 use policyd_store::administrator::{self, Weakness, policies, weakness, weakness_on_way};
@@ -31,7 +31,7 @@ pub(super) fn compiled_file() -> PathBuf {
 ///
 /// # Errors
 /// The pack exists and is ignored: a user other than root could change it, or it cannot be read.
-pub fn find(world: &dyn World) -> Result<Option<Found>, IgnoredPack> {
+pub fn find(world: &dyn World) -> Result<Option<FoundPack>, IgnoredPack> {
     let folder = policies();
     let names = match world.list(&folder) {
         Ok(names) => names,
@@ -48,7 +48,7 @@ pub fn find(world: &dyn World) -> Result<Option<Found>, IgnoredPack> {
     if let Some(weakness) = weakness_on_way(world, &folder).or_else(of_files) {
         return Err(IgnoredPack::Weak(weakness));
     }
-    Ok(Some(Found { layer: Layer::Organization, ..read(world, &folder) }))
+    Ok(Some(FoundPack { layer: Layer::Organization, ..read(world, &folder) }))
 }
 
 /// Gives a file the rights of the directory's policies, so that every user can read it.

@@ -14,7 +14,7 @@ use super::policy::{Policy, events, judged_at};
 use super::rationalizations::Rationalizations;
 use super::resilience::{DeadLetter, EscalationPolicy, Reaction};
 use super::run::RunPolicy;
-use super::shared::Shared;
+use super::shared::SharedValue;
 use super::signals::Signals;
 use super::tables::Table;
 use super::vocabulary::{Vocabulary, listed_names};
@@ -41,11 +41,11 @@ pub(super) struct Foundation {
     settings: ManifestSettings,
     pub(super) vocabulary: Arc<Vocabulary>,
     names: Arc<Names>,
-    resilience: Shared<Resilience>,
-    context: Shared<ContextFile>,
+    resilience: SharedValue<Resilience>,
+    context: SharedValue<ContextFile>,
     /// Voices in which messages are written.
-    voices: Shared<BTreeSet<String>>,
-    checkers: Shared<CheckerCache>,
+    voices: SharedValue<BTreeSet<String>>,
+    checkers: SharedValue<CheckerCache>,
 }
 
 /// Returns the foundation of packs above these layers. Findings in the layers are those of their own packs.
@@ -58,9 +58,9 @@ pub(super) fn foundation(layers: &Layers) -> Foundation {
     let resilience = later(layers, &names, |builder, layers| builder.resilience(layers));
     let context = later(layers, &names, |builder, layers| builder.context(layers));
     let messages = layers.top("messages.yaml").to_vec();
-    let voices = Shared::later(move || messages::voices(&messages));
+    let voices = SharedValue::later(move || messages::voices(&messages));
     let (entries, known) = (layers.list("checkers.yaml").clone(), Arc::clone(&names));
-    let checkers = Shared::later(move || CheckerCache::new(entries, known));
+    let checkers = SharedValue::later(move || CheckerCache::new(entries, known));
     Foundation { settings, vocabulary, names, resilience, context, voices, checkers }
 }
 
@@ -69,9 +69,9 @@ fn later<T: 'static>(
     layers: &Layers,
     names: &Arc<Names>,
     build: fn(&mut Builder<'_>, &Layers) -> T,
-) -> Shared<T> {
+) -> SharedValue<T> {
     let (layers, names) = (layers.clone(), Arc::clone(names));
-    Shared::later(move || {
+    SharedValue::later(move || {
         let mut unheard = Vec::new();
         let mut builder = Builder::new(true, &mut unheard);
         builder.names = names;
@@ -91,15 +91,15 @@ pub(super) struct Built {
     session_types: Vec<SessionType>,
     preferences: Vec<Preference>,
     probes: Vec<Probe>,
-    pub(super) resilience: Shared<Resilience>,
+    pub(super) resilience: SharedValue<Resilience>,
     memory: Vec<(String, MemorySettings)>,
     reads: ReadFacts,
     tables: Vec<Table>,
-    pub(super) context: Shared<ContextFile>,
+    pub(super) context: SharedValue<ContextFile>,
     guards: Vec<Guard>,
     disabled_guards: Vec<String>,
     /// Voices of messages.
-    pub(super) voices: Shared<BTreeSet<String>>,
+    pub(super) voices: SharedValue<BTreeSet<String>>,
     messages: BTreeMap<String, Vec<MessageChoice>>,
 }
 
@@ -153,7 +153,7 @@ pub(super) fn build(
     let messages = builder.messages(messages);
     let voices = match base.filter(|_| !layers.owns(&["messages.yaml"])) {
         Some(base) => base.voices.clone(),
-        None => Shared::new(messages::voices(layers.top("messages.yaml"))),
+        None => SharedValue::new(messages::voices(layers.top("messages.yaml"))),
     };
     let resilience = builder.resilience_over(layers, base);
     let memory = builder.memory(layers);
@@ -177,7 +177,7 @@ pub(super) fn build(
         tables: builder.tables(layers),
         context: match base.filter(|_| !layers.owns(&[context::FILE])) {
             Some(base) => base.context.clone(),
-            None => Shared::new(builder.context(layers)),
+            None => SharedValue::new(builder.context(layers)),
         },
         messages,
     }
@@ -325,10 +325,10 @@ impl Builder<'_> {
         &mut self,
         layers: &Layers,
         base: Option<&Foundation>,
-    ) -> Shared<Resilience> {
+    ) -> SharedValue<Resilience> {
         let resilience = match base.filter(|_| !layers.owns(&FILES)) {
             Some(base) => base.resilience.clone(),
-            None => Shared::new(self.resilience(layers)),
+            None => SharedValue::new(self.resilience(layers)),
         };
         let considerations = wanted(layers.list("considerations.yaml"), self.own_only);
         for node in considerations.filter_map(|it| it.get("emit")) {

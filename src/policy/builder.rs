@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use super::layers::LayerEntry;
 use super::{Choice, Expression, SourceLocation, builtin};
-use policyd_fact_table::check::{self, Typed};
+use policyd_fact_table::check::{self, TypedExpression};
 use policyd_fact_table::clock_facts::{self, ZoneRules};
 use policyd_fact_table::pattern::check_regex;
 use policyd_fact_table::project_facts::{self, ProjectQuestion};
@@ -130,7 +130,7 @@ impl Builder<'_> {
     }
 
     /// Types an expression. Expressions of the built-in pack are checked by tests only.
-    fn typed(&self, text: &str, node: &Node) -> Arc<Typed> {
+    fn typed(&self, text: &str, node: &Node) -> Arc<TypedExpression> {
         let is_builtin = builtin::wrote(&node.span.source);
         let check = || match is_builtin {
             true => check::check_again(text, &*self.names),
@@ -176,7 +176,7 @@ impl Builder<'_> {
         })
     }
 
-    pub(super) fn report_typed(&mut self, typed: &Typed, node: &Node, offset: usize) {
+    pub(super) fn report_typed(&mut self, typed: &TypedExpression, node: &Node, offset: usize) {
         for used in &typed.uses {
             let Some(source) = source::source(used) else { continue };
             self.reads.sources = self.reads.sources.with(source);

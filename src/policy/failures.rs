@@ -26,7 +26,7 @@ const FEW: Kind = Kind::Int { min: 1, max: 100 };
 
 /// What a failure was found to be.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Classified {
+pub struct FailureClassification {
     /// The class that matched, else the class for unrecognized failures.
     pub class: Class,
     /// What another program calls it; the id of the class, where none was asked for.
@@ -34,12 +34,12 @@ pub struct Classified {
     /// When it is tried again.
     pub retry: Retry,
     /// What decided.
-    pub by: Deciding,
+    pub by: ClassificationBasis,
 }
 
 /// What decided of which class a failure is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Deciding {
+pub enum ClassificationBasis {
     /// The name that a hook or program gave it.
     Name(String),
     /// A regex, and the line it was found in.
@@ -56,7 +56,7 @@ pub enum Deciding {
 impl Policy {
     /// What a failure is: by its name where a class has it, else by the words of the text.
     #[must_use]
-    pub fn classify(&self, error: &str, text: &str) -> Classified {
+    pub fn classify(&self, error: &str, text: &str) -> FailureClassification {
         self.failures.classify(&[], error, text)
     }
 }
@@ -83,7 +83,7 @@ pub trait FailureClassifier {
 
     /// What a failure is in the words of a profile, whose first label that fits wins. Without one
     /// the first class that fits wins.
-    fn classify(&self, profile: &[Label], error: &str, text: &str) -> Classified;
+    fn classify(&self, profile: &[Label], error: &str, text: &str) -> FailureClassification;
 
     /// The class with this id.
     fn class(&self, id: &str) -> Option<&Class>;
@@ -99,7 +99,12 @@ pub trait FailureClassifier {
     ) -> bool;
 
     /// How long to wait before the next attempt, and why; nothing where there should be none.
-    fn wait(&self, it: &Classified, text: &str, at: &RetryContext) -> Option<(Duration, String)>;
+    fn wait(
+        &self,
+        it: &FailureClassification,
+        text: &str,
+        at: &RetryContext,
+    ) -> Option<(Duration, String)>;
 }
 
 impl FailureClassifier for Failures {
@@ -108,10 +113,10 @@ impl FailureClassifier for Failures {
         found.map(|(_, labels)| labels.as_slice())
     }
 
-    fn classify(&self, profile: &[Label], error: &str, text: &str) -> Classified {
+    fn classify(&self, profile: &[Label], error: &str, text: &str) -> FailureClassification {
         let named = self.classes.iter().find(|it| it.errors.iter().any(|name| name == error));
         if let Some(class) = named.filter(|_| !error.is_empty()) {
-            return labeled(class.clone(), profile, Deciding::Name(error.to_owned()));
+            return labeled(class.clone(), profile, ClassificationBasis::Name(error.to_owned()));
         }
         let text = last_lines(text, self.lines);
         let of_label = |label: &'_ Label| {
@@ -128,7 +133,7 @@ impl FailureClassifier for Failures {
         };
         hit.unwrap_or_else(|| {
             let class = self.class(&self.unrecognized).cloned().unwrap_or_default();
-            labeled(class, profile, Deciding::Nothing)
+            labeled(class, profile, ClassificationBasis::Nothing)
         })
     }
 
@@ -147,10 +152,15 @@ impl FailureClassifier for Failures {
         let named = profile.iter().flat_map(|it| &it.classes).any(|it| *it == told.class.id);
         let lines = output.lines().filter(|it| !it.trim().is_empty()).count();
         let few = u32::try_from(lines).is_ok_and(|it| it < limits.crash_lines);
-        (named && told.by != Deciding::Nothing) || (exit_code != 0 && few)
+        (named && told.by != ClassificationBasis::Nothing) || (exit_code != 0 && few)
     }
 
-    fn wait(&self, it: &Classified, text: &str, at: &RetryContext) -> Option<(Duration, String)> {
+    fn wait(
+        &self,
+        it: &FailureClassification,
+        text: &str,
+        at: &RetryContext,
+    ) -> Option<(Duration, String)> {
         if it.is_permanent() || at.attempt > it.retry.max {
             return None;
         }
@@ -172,11 +182,11 @@ impl FailureClassifier for Failures {
     }
 }
 
-impl Classified {
+impl FailureClassification {
     /// Its name in a history of failures. That a build failed says its exit code alone.
     #[must_use]
     pub fn signature(&self, exit_code: Option<i64>) -> &str {
-        let failed = exit_code.is_some_and(|it| it != 0) && self.by == Deciding::Nothing;
+        let failed = exit_code.is_some_and(|it| it != 0) && self.by == ClassificationBasis::Nothing;
         if failed { "build_failure" } else { &self.class.id }
     }
 
@@ -188,15 +198,15 @@ impl Classified {
 }
 
 /// A class under the name that a profile has for it.
-fn labeled(class: Class, profile: &[Label], by: Deciding) -> Classified {
+fn labeled(class: Class, profile: &[Label], by: ClassificationBasis) -> FailureClassification {
     let label = profile.iter().find(|it| it.classes.contains(&class.id));
     let name = label.map_or(&class.id, |it| &it.name).clone();
     let retry = label.and_then(|it| it.retry).unwrap_or(class.retry);
-    Classified { class, label: name, retry, by }
+    FailureClassification { class, label: name, retry, by }
 }
 
 /// Returns the line that a class matches. A blank text is one empty line.
-fn found(class: &Class, text: &str) -> Option<Deciding> {
+fn found(class: &Class, text: &str) -> Option<ClassificationBasis> {
     let unless: Vec<_> = class.unless.iter().map(|it| prose_regex(it)).collect();
     let silent = text.trim().is_empty();
     class.regexes.iter().find_map(|source| {
@@ -205,7 +215,7 @@ fn found(class: &Class, text: &str) -> Option<Deciding> {
             |line: &&str| !line.trim().is_empty() && !unless.iter().any(|it| it.is_match(line));
         let line =
             if silent { regex.is_match("").then_some("") } else { regex.lines(text).find(fits) }?;
-        Some(Deciding::Words { regex: source.clone(), line: line.trim().to_owned() })
+        Some(ClassificationBasis::Words { regex: source.clone(), line: line.trim().to_owned() })
     })
 }
 

@@ -12,7 +12,7 @@ use super::layers::{
 };
 use super::parse::{Files, read_files};
 use super::shapes::{self, FileShape};
-use super::shared::Shared;
+use super::shared::SharedValue;
 use policyd_base::limits;
 use policyd_yaml::memo::Memo;
 use policyd_yaml::node::Node;
@@ -41,14 +41,14 @@ fn identity(shape: &FileShape) -> Option<Identity> {
 
 /// A file, or a key of a file, that is a list of entries.
 struct ListFile {
-    file: Shared<Node>,
+    file: SharedValue<Node>,
     /// The key of the list. Empty if the file is the list.
     key: &'static str,
     identity: Identity,
 }
 
 impl ListFile {
-    fn entries(&self) -> Vec<Identified<'_>> {
+    fn entries(&self) -> Vec<IdentifiedEntry<'_>> {
         let list = if self.key.is_empty() { Some(&*self.file) } else { self.file.get(self.key) };
         list.map(|list| identified(list, self.identity)).unwrap_or_default()
     }
@@ -60,7 +60,7 @@ pub(super) fn below(files: &[(String, Arc<Source>)]) -> Layers {
     let unread = |name: &str| {
         let file = files.iter().find(|(file, _)| file == name)?;
         let (file, source) = (file.clone(), Arc::clone(&file.1));
-        Some(Shared::later(move || {
+        Some(SharedValue::later(move || {
             let read = read_files(&[file], &Memo::off(), &mut Vec::new()).into_values().next();
             read.unwrap_or_else(|| Node::nothing(&source))
         }))
@@ -80,7 +80,7 @@ pub(super) fn below(files: &[(String, Arc<Source>)]) -> Layers {
         tops.insert(shape.file, vec![file]);
     }
     let list = |files: Vec<ListFile>| {
-        Shared::later(move || {
+        SharedValue::later(move || {
             let mut list = Entries::default();
             let found = files.iter().flat_map(ListFile::entries);
             let role = LayerRole { is_implicit: true, is_of_user: false };
@@ -103,7 +103,7 @@ pub(super) fn add(
     let own = nodes.iter().filter(|(_, node)| !is_inherited(&node.span.source));
     layers.own_files.extend(own.map(|(file, _)| *file));
     let (tops, lists) = (Arc::make_mut(&mut layers.tops), Arc::make_mut(&mut layers.lists));
-    let mut own = BTreeMap::<SectionKey, Vec<Identified<'_>>>::new();
+    let mut own = BTreeMap::<SectionKey, Vec<IdentifiedEntry<'_>>>::new();
     for shape in shapes::FILES {
         let Some(node) = nodes.get(shape.file) else { continue };
         if let Some(identity) = identity(shape) {
@@ -115,7 +115,7 @@ pub(super) fn add(
             let list = node.get(key).map(|list| identified(list, Identity::Id));
             own.insert((shape.file, key), list.unwrap_or_default());
         }
-        tops.entry(shape.file).or_insert_with(Tops::new).insert(0, Shared::new(node.clone()));
+        tops.entry(shape.file).or_insert_with(Tops::new).insert(0, SharedValue::new(node.clone()));
     }
     for (section, entries) in own.into_iter().filter(|(_, entries)| !entries.is_empty()) {
         let list = lists.entry(section).or_default();
@@ -128,7 +128,7 @@ pub(super) fn add(
 }
 
 /// An entry in a file.
-struct Identified<'n> {
+struct IdentifiedEntry<'n> {
     id: &'n str,
     /// The id as the file states it.
     name: &'n Node,
@@ -136,20 +136,20 @@ struct Identified<'n> {
 }
 
 /// Returns the entries of a list or a map.
-fn identified(list: &Node, identity: Identity) -> Vec<Identified<'_>> {
+fn identified(list: &Node, identity: Identity) -> Vec<IdentifiedEntry<'_>> {
     match identity {
         Identity::Id => {
             let items = list.items().unwrap_or_default().iter();
             let entries = items.filter_map(|node| {
                 let name = node.get("id")?;
-                Some(Identified { id: name.text()?, name, node })
+                Some(IdentifiedEntry { id: name.text()?, name, node })
             });
             entries.collect()
         }
         Identity::Key => {
             let entries = list.entries().unwrap_or_default().iter();
             entries
-                .filter_map(|(name, node)| Some(Identified { id: name.text()?, name, node }))
+                .filter_map(|(name, node)| Some(IdentifiedEntry { id: name.text()?, name, node }))
                 .collect()
         }
     }
@@ -194,7 +194,7 @@ struct LayerRole {
 /// Adds entries to a list. An entry that overrides an inherited one becomes a layer of it.
 fn layer(
     into: &mut Entries,
-    entries: Vec<Identified<'_>>,
+    entries: Vec<IdentifiedEntry<'_>>,
     role: LayerRole,
     diagnostics: &mut Vec<Diagnostic>,
 ) {
@@ -206,7 +206,7 @@ fn layer(
     let inherited = into.len();
     let (mut index, mut seen) = (EntryIndex::of(into, inherited), BTreeSet::new());
     let former: Vec<_> = entries.iter().flat_map(|it| former_ids(it.node)).collect();
-    for Identified { id, name, node } in entries {
+    for IdentifiedEntry { id, name, node } in entries {
         if id.chars().count() > limits::ID_CHARS_MAX {
             diagnostics.push(too_long(name));
             continue;

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, LazyLock};
 
-use super::shared::Shared;
+use super::shared::SharedValue;
 use super::{builtin, remote_pack};
 use policyd_yaml::layered_map::LayeredMap;
 use policyd_yaml::node::Node;
@@ -92,10 +92,10 @@ pub(super) fn wanted(entries: &Entries, own_only: bool) -> impl Iterator<Item = 
 }
 
 /// The entries of a list. Packs share the list and its entries until one of them changes an entry.
-pub(super) type Entries = Shared<Vec<Arc<LayerEntry>>>;
+pub(super) type Entries = SharedValue<Vec<Arc<LayerEntry>>>;
 
 /// A file as several packs write it, the topmost pack first.
-pub(super) type Tops = Vec<Shared<Node>>;
+pub(super) type Tops = Vec<SharedValue<Node>>;
 
 /// The file and the key of a list of entries. The key is empty if the file is the list.
 pub(super) type SectionKey = (&'static str, &'static str);
@@ -152,7 +152,7 @@ impl Layers {
     }
 
     /// Returns a file of settings as each pack writes it, the topmost pack first.
-    pub(super) fn top(&self, file: &str) -> &[Shared<Node>] {
+    pub(super) fn top(&self, file: &str) -> &[SharedValue<Node>] {
         self.tops.get(file).map(Vec::as_slice).unwrap_or_default()
     }
 

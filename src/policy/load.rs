@@ -16,7 +16,7 @@ use policyd_yaml::{Diagnostic, Level};
 
 /// A pack and its findings.
 #[derive(Debug)]
-pub struct Loaded {
+pub struct LoadResult {
     /// The policy. `None` if a finding is an error.
     pub policy: Option<Policy>,
     /// All findings.
@@ -33,24 +33,24 @@ pub struct Loaded {
 
 /// Loads `pack`, which may extend `builtin`.
 #[must_use]
-pub fn load(pack: &Pack, builtin: &Pack) -> Loaded {
+pub fn load(pack: &Pack, builtin: &Pack) -> LoadResult {
     load_again(pack, builtin, &Memo::off())
 }
 
 /// Loads `pack` over the pack of its user, whose entries count where `pack` does not set them. If `pack` does not extend
 /// the built-in pack, nothing is beneath it.
 #[must_use]
-pub fn load_over(pack: &Pack, beneath: Option<&Pack>, builtin: &Pack) -> Loaded {
+pub fn load_over(pack: &Pack, beneath: Option<&Pack>, builtin: &Pack) -> LoadResult {
     load_layers(pack, beneath, builtin, &Memo::off())
 }
 
 /// Loads `pack` like [`load`] with the kept results of a memo.
 #[must_use]
-pub fn load_again(pack: &Pack, builtin: &Pack, memo: &Memo) -> Loaded {
+pub fn load_again(pack: &Pack, builtin: &Pack, memo: &Memo) -> LoadResult {
     load_layers(pack, None, builtin, memo)
 }
 
-fn load_layers(pack: &Pack, beneath: Option<&Pack>, builtin: &Pack, memo: &Memo) -> Loaded {
+fn load_layers(pack: &Pack, beneath: Option<&Pack>, builtin: &Pack, memo: &Memo) -> LoadResult {
     let mut diagnostics = Vec::new();
     let own = read_files(&pack.files, memo, &mut diagnostics);
     let manifest = own.get("policyd.yaml");
@@ -79,7 +79,7 @@ fn load_layers(pack: &Pack, beneath: Option<&Pack>, builtin: &Pack, memo: &Memo)
     let policy = build::policy(name, build::build(&layers, None, memo, &mut diagnostics));
     let sound = diagnostics.iter().all(|it| it.level != Level::Error);
     let policy = Some(policy).filter(|_| sound);
-    Loaded { policy, diagnostics, on_error, mode, enabled, sets_off }
+    LoadResult { policy, diagnostics, on_error, mode, enabled, sets_off }
 }
 
 /// Whether a pack, or a remote pack that it extends, extends the built-in pack.

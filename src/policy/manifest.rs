@@ -10,7 +10,7 @@ use super::field_value::{FieldValue, words};
 use super::fields::TEXTS;
 use super::record::{Conversion, record, words};
 use super::remote::REMOTE;
-use super::shared::Shared;
+use super::shared::SharedValue;
 use policyd_base::limits;
 use policyd_state::block_limiter::BlockLimits;
 use policyd_yaml::layered_map::LayeredMap;
@@ -254,7 +254,7 @@ record! {
 
 impl Builder<'_> {
     /// Reads each setting of the topmost manifest that has it.
-    pub(super) fn settings(&mut self, manifests: &[Shared<Node>]) -> ManifestSettings {
+    pub(super) fn settings(&mut self, manifests: &[SharedValue<Node>]) -> ManifestSettings {
         let map: LayeredMap<'_> = manifests.iter().map(|file| &**file).collect();
         let durability = map.section("durability");
         warn_unsafe(durability.get("fsync"), "state may be lost with the power", self.diagnostics);
@@ -275,7 +275,7 @@ impl Builder<'_> {
 }
 
 /// Returns the deadline of probes that a pack above the built-in one sets.
-pub(super) fn own_deadline(manifests: &[Shared<Node>]) -> Option<Duration> {
+pub(super) fn own_deadline(manifests: &[SharedValue<Node>]) -> Option<Duration> {
     let own = manifests.iter().filter(|it| !builtin::wrote(&it.span.source));
     own.filter_map(|it| it.get("deadline")).find_map(Node::duration)
 }

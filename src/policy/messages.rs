@@ -7,7 +7,7 @@ use super::builder::Builder;
 use super::fields::{CHOICE_TEXT, CHOICE_WHEN};
 use super::record::{TEMPLATE, record};
 use super::records;
-use super::shared::Shared;
+use super::shared::SharedValue;
 use policyd_fact_table::template::{self, TemplatePart};
 use policyd_yaml::node::Node;
 use policyd_yaml::shape::Kind;
@@ -37,7 +37,7 @@ record! {
 }
 
 /// Returns the voices in which messages are written.
-pub(super) fn voices(messages: &[Shared<Node>]) -> BTreeSet<String> {
+pub(super) fn voices(messages: &[SharedValue<Node>]) -> BTreeSet<String> {
     let choices = messages.iter().filter_map(|it| it.entries()).flatten();
     let choices = choices.filter_map(|(_, choices)| choices.items()).flatten();
     let said = choices.filter(|it| it.get("text").is_some());

@@ -13,7 +13,7 @@ use super::layers::{LayerEntry, Layers};
 use super::load;
 use super::parse::{Files, read_files};
 use super::run::RunPolicy;
-use super::shared::Shared;
+use super::shared::SharedValue;
 use super::vocabulary::Vocabulary;
 use super::{Check, ManifestSettings, Pack, remote, tables};
 use policyd_fact_table::types::Names;
@@ -31,7 +31,7 @@ pub type Programs = BTreeMap<String, BTreeSet<String>>;
 pub struct Base {
     layers: Layers,
     built: build::Foundation,
-    programs: Shared<Programs>,
+    programs: SharedValue<Programs>,
     memo: Arc<Memo>,
 }
 
@@ -42,7 +42,7 @@ impl Base {
         let layers = layering::below(&pack.files);
         let built = build::foundation(&layers);
         let (below, vocabulary) = (layers.clone(), Arc::clone(&built.vocabulary));
-        let programs = Shared::later(move || programs(&below, &vocabulary));
+        let programs = SharedValue::later(move || programs(&below, &vocabulary));
         Self { layers, built, programs, memo: Arc::new(Memo::off()) }
     }
 
@@ -120,13 +120,13 @@ pub struct Meant {
     pub settings: ManifestSettings,
     /// Checks that the pack adds or overrides.
     pub considerations: Vec<Check>,
-    pub(super) voices: Shared<BTreeSet<String>>,
-    pub(super) resilience: Shared<Resilience>,
-    pub(super) context: Shared<ContextFile>,
+    pub(super) voices: SharedValue<BTreeSet<String>>,
+    pub(super) resilience: SharedValue<Resilience>,
+    pub(super) context: SharedValue<ContextFile>,
     pub(super) layers: Layers,
     pub(super) vocabulary: Arc<Vocabulary>,
     /// Programs of the base, even if the pack does not extend it.
-    pub(super) programs: Shared<Programs>,
+    pub(super) programs: SharedValue<Programs>,
 }
 
 impl Meant {

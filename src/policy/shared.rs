@@ -8,14 +8,14 @@ type Make<T> = Box<dyn FnOnce() -> T + Send>;
 
 /// A value that its clones share.
 #[derive(Debug)]
-pub(super) enum Shared<T> {
+pub(super) enum SharedValue<T> {
     /// The value exists.
     Made(Arc<T>),
     /// The value is made when it is used first.
     Later(Arc<LazyLock<T, Make<T>>>),
 }
 
-impl<T> Shared<T> {
+impl<T> SharedValue<T> {
     /// Returns an existing value.
     pub(super) fn new(value: T) -> Self {
         Self::Made(Arc::new(value))
@@ -35,7 +35,7 @@ impl<T> Shared<T> {
     }
 }
 
-impl<T: Clone> Shared<T> {
+impl<T: Clone> SharedValue<T> {
     /// Returns the value for changes. A shared value is cloned first.
     pub(super) fn to_mut(&mut self) -> &mut T {
         match self {
@@ -56,7 +56,7 @@ impl<T: Clone> Shared<T> {
     }
 }
 
-impl<T> Clone for Shared<T> {
+impl<T> Clone for SharedValue<T> {
     fn clone(&self) -> Self {
         match self {
             Self::Made(value) => Self::Made(Arc::clone(value)),
@@ -65,13 +65,13 @@ impl<T> Clone for Shared<T> {
     }
 }
 
-impl<T: Default> Default for Shared<T> {
+impl<T: Default> Default for SharedValue<T> {
     fn default() -> Self {
         Self::new(T::default())
     }
 }
 
-impl<T> Deref for Shared<T> {
+impl<T> Deref for SharedValue<T> {
     type Target = T;
 
     fn deref(&self) -> &T {

@@ -10,7 +10,7 @@ use super::builder::{Builder, text};
 use super::field_value::FieldValue;
 use super::fields::{GLOBS, REGEX_LIST, REPLACES, TEXTS};
 use super::record::{Conversion, REGEXES, RecordType, record};
-use super::shared::Shared;
+use super::shared::SharedValue;
 use policyd_fact_table::pattern::{StoredPattern, TextPatternSource};
 use policyd_facts::call::{
     CodeCall, FileEffect, Interpreter, OperandSelector, ProgramDatabase, ShellValue,
@@ -390,7 +390,7 @@ fn hides_entries_below(entry: &Node) -> bool {
 
 impl Builder<'_> {
     /// Joins the vocabularies of all packs, the topmost first.
-    pub(super) fn vocabulary(&mut self, files: &[Shared<Node>]) -> Vocabulary {
+    pub(super) fn vocabulary(&mut self, files: &[SharedValue<Node>]) -> Vocabulary {
         let files: Vec<&Node> = files.iter().map(|file| &**file).collect();
         let joined = joined(&files);
         let vocabulary = VOCABULARY.read(&joined.iter().collect(), self);

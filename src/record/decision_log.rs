@@ -397,7 +397,7 @@ impl LoggedVerdict {
 
 /// What was decided.
 #[derive(Clone, Copy)]
-pub struct Decided<'a> {
+pub struct LoggedDecision<'a> {
     /// The outcome.
     pub outcome: &'a StopOutcome,
     /// What it rested on.
@@ -408,8 +408,13 @@ pub struct Decided<'a> {
 
 /// The entry of a decision.
 #[must_use]
-pub fn entry(now: Timestamp, event: &Event, around: &ReportContext, decided: Decided<'_>) -> Json {
-    let Decided { outcome, inputs, blocked } = decided;
+pub fn entry(
+    now: Timestamp,
+    event: &Event,
+    around: &ReportContext,
+    decided: LoggedDecision<'_>,
+) -> Json {
+    let LoggedDecision { outcome, inputs, blocked } = decided;
     let mut verdicts = Vec::new();
     let mut skipped: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for it in &outcome.verdicts {

@@ -5,7 +5,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::diagnostics::{FindingRecord, in_order, level_name};
-use policyd_lint::Ignored;
+use policyd_lint::SuppressedFinding;
 use policyd_lint::baseline::fingerprints;
 use policyd_yaml::{Diagnostic, Level};
 
@@ -20,7 +20,7 @@ pub struct LintReview {
     /// What stands.
     pub findings: Vec<Diagnostic>,
     /// What comments silence.
-    pub ignored: Vec<Ignored>,
+    pub ignored: Vec<SuppressedFinding>,
     /// What the baseline knows.
     pub known: Vec<Diagnostic>,
     /// Files that could not be read, with the reason.

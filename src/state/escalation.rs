@@ -39,12 +39,12 @@ pub struct Escalation {
     /// Number of notifications.
     pub times_told: u32,
     /// The decision, after it was made.
-    pub closed: Option<Closed>,
+    pub closed: Option<Resolution>,
 }
 
 /// The decision of a human.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Closed {
+pub struct Resolution {
     /// Time of the decision.
     pub at: Timestamp,
     /// Whether the task may continue.
@@ -104,7 +104,7 @@ pub fn step(
         EscalationEvent::Looked if open && is_due(escalation, now) => EscalationEffect::Due,
         EscalationEvent::Told | EscalationEvent::Looked => EscalationEffect::Nothing,
         EscalationEvent::Closed { approved, decision, by } if open => {
-            next.closed = Some(Closed { at: now, approved, decision, by });
+            next.closed = Some(Resolution { at: now, approved, decision, by });
             EscalationEffect::Noted
         }
         EscalationEvent::Closed { .. } => EscalationEffect::AlreadyClosed,
@@ -135,7 +135,7 @@ mod tests {
             ..Escalation::default()
         };
         let told = Escalation { told: Some(at(0)), times_told: 1, ..open.clone() };
-        let answer = Closed { at: at(1), approved: true, decision: "a".into(), by: "b".into() };
+        let answer = Resolution { at: at(1), approved: true, decision: "a".into(), by: "b".into() };
         let closed = Escalation { closed: Some(answer), ..told.clone() };
         let no =
             EscalationEvent::Closed { approved: false, decision: "no".into(), by: "me".into() };

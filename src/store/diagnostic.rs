@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::file::{SaveFailure, SaveStep, Saved};
+use super::file::{SaveFailure, SaveOutcome, SaveStep};
 use super::validate::Corruption;
 use policyd_state::stored::is_default;
 use policyd_state::{BlockLimiterState, SessionState};
@@ -227,18 +227,20 @@ impl DiagnosticContext<'_> {
         before: u32,
         state: &SessionState,
         failures: &[SaveFailure],
-        saved: &Saved,
+        saved: &SaveOutcome,
     ) -> Vec<Value> {
         let mut entries = Vec::new();
         for (retry, failure) in failures.iter().enumerate() {
             entries.push(self.failed_attempt(retry, before, state, failure));
         }
         let (success, retries, code, why) = match saved {
-            Saved::Durable { retries } => (true, *retries, Code::Success, None),
-            Saved::Degraded { retries, why } => {
+            SaveOutcome::Durable { retries } => (true, *retries, Code::Success, None),
+            SaveOutcome::Degraded { retries, why } => {
                 (true, *retries, Code::RetriesExhausted, Some(why.as_str()))
             }
-            Saved::NotSaved { retries, why, code } => (false, *retries, *code, Some(why.as_str())),
+            SaveOutcome::NotSaved { retries, why, code } => {
+                (false, *retries, *code, Some(why.as_str()))
+            }
         };
         let operation = Operation::StateSave {
             counter_before: before,
@@ -257,7 +259,7 @@ impl DiagnosticContext<'_> {
             false => FailureFields::new(why),
         };
         entries.push(self.entry(operation, failure));
-        if matches!(saved, Saved::Durable { .. }) && retries > 0 {
+        if matches!(saved, SaveOutcome::Durable { .. }) && retries > 0 {
             let operation = Operation::StateSaveRetry { success: true, retry_count: retries };
             entries.push(self.entry(operation, FailureFields::default()));
         }

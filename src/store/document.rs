@@ -13,7 +13,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-use super::file::{self, Durability, LoadedDocument, Saved};
+use super::file::{self, Durability, LoadedDocument, SaveOutcome};
 use super::layout;
 use super::user::UserDirectory;
 use policyd_world::{HeldLock, World, WorldError};
@@ -262,9 +262,9 @@ impl<'a> StoredDocument<'a> {
             return Err(not_saved(WorldError::TooLarge(text.len() as u64).to_string()));
         }
         match file::save(self.world, &self.path, text.as_bytes(), &self.durability) {
-            Saved::Durable { .. } => Ok(None),
-            Saved::Degraded { why, .. } => Ok(Some(why)),
-            Saved::NotSaved { why, .. } => Err(not_saved(why)),
+            SaveOutcome::Durable { .. } => Ok(None),
+            SaveOutcome::Degraded { why, .. } => Ok(Some(why)),
+            SaveOutcome::NotSaved { why, .. } => Err(not_saved(why)),
         }
     }
 

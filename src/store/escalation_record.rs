@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use policyd_state::escalation::{Closed, Escalation};
+use policyd_state::escalation::{Escalation, Resolution};
 use policyd_state::stored::{count, fields, or_default};
 use policyd_yaml::time::Timestamp;
 
@@ -80,7 +80,7 @@ enum EscalationStatus {
 #[must_use]
 pub fn escalation_of(value: &Value) -> Option<Escalation> {
     let record = EscalationRecord::deserialize(value).ok()?;
-    let closed = (record.status != EscalationStatus::Open).then(|| Closed {
+    let closed = (record.status != EscalationStatus::Open).then(|| Resolution {
         at: record.closed_at.unwrap_or_default(),
         approved: record.status == EscalationStatus::Approved,
         decision: record.decision.unwrap_or_default(),

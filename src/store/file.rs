@@ -22,7 +22,7 @@ use policyd_world::{FileKind, World, WorldError};
 /// Result of saving a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[must_use = "a block that was not saved must not be spoken"]
-pub enum Saved {
+pub enum SaveOutcome {
     /// It survives a power loss (as far as `Durability` asks for it).
     Durable {
         /// Failed attempts before this one.
@@ -79,7 +79,7 @@ pub fn sibling(path: &Path) -> PathBuf {
 
 /// Makes `bytes` the value of the file at `path`. Values must be such that `is_whole` tells a
 /// torn one. The caller holds a lock; the folder exists.
-pub fn save(world: &dyn World, path: &Path, bytes: &[u8], durability: &Durability) -> Saved {
+pub fn save(world: &dyn World, path: &Path, bytes: &[u8], durability: &Durability) -> SaveOutcome {
     save_noting(world, path, bytes, durability, &mut Vec::new())
 }
 
@@ -90,8 +90,8 @@ pub fn save_noting(
     bytes: &[u8],
     durability: &Durability,
     failures: &mut Vec<SaveFailure>,
-) -> Saved {
-    let saving = Saving {
+) -> SaveOutcome {
+    let saving = SaveOperation {
         world,
         path,
         folder: path.parent().unwrap_or(Path::new(".")),
@@ -120,10 +120,10 @@ pub fn save_noting(
     }
     let retries = attempts.saturating_sub(1);
     match saving.last_resort(reached) {
-        Ok(()) => Saved::Degraded { retries, why },
+        Ok(()) => SaveOutcome::Degraded { retries, why },
         Err(failure) => {
             failures.extend(failure);
-            Saved::NotSaved { retries, why, code: Code::RetriesExhausted }
+            SaveOutcome::NotSaved { retries, why, code: Code::RetriesExhausted }
         }
     }
 }
@@ -139,7 +139,7 @@ enum SaveStage {
     Placed,
 }
 
-struct Saving<'a> {
+struct SaveOperation<'a> {
     world: &'a dyn World,
     path: &'a Path,
     folder: &'a Path,
@@ -150,13 +150,15 @@ struct Saving<'a> {
     unsynced: Cell<bool>,
 }
 
-impl Saving<'_> {
+impl SaveOperation<'_> {
     /// The result after an attempt in which every step succeeded. A file system that does not sync ends the
     /// attempts.
-    fn saved(&self, retries: u32) -> Saved {
+    fn saved(&self, retries: u32) -> SaveOutcome {
         match self.unsynced.get() {
-            true => Saved::Degraded { retries, why: format!("sync: {}", WorldError::Unsupported) },
-            false => Saved::Durable { retries },
+            true => {
+                SaveOutcome::Degraded { retries, why: format!("sync: {}", WorldError::Unsupported) }
+            }
+            false => SaveOutcome::Durable { retries },
         }
     }
 
@@ -263,7 +265,7 @@ pub fn replace(
     aside: Option<&Path>,
 ) -> Result<(), SaveFailure> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let saving = Saving {
+    let saving = SaveOperation {
         world,
         path,
         folder: path.parent().unwrap_or(Path::new(".")),
@@ -292,10 +294,10 @@ pub fn replace(
 /// Writes a foreign file, such as the settings of a client, in a single attempt: through a name
 /// beside it, which is gone afterwards. A file that is there keeps its permissions and its owner. Whatever
 /// happens, the file holds its old or its new content as a whole.
-pub fn rewrite(world: &dyn World, path: &Path, bytes: &[u8]) -> Saved {
+pub fn rewrite(world: &dyn World, path: &Path, bytes: &[u8]) -> SaveOutcome {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let durability = &Durability::default();
-    let saving = Saving {
+    let saving = SaveOperation {
         world,
         path,
         folder: path.parent().unwrap_or(Path::new(".")),
@@ -314,11 +316,15 @@ pub fn rewrite(world: &dyn World, path: &Path, bytes: &[u8]) -> Saved {
     });
     if let Err(failure) = staged.and_then(|()| saving.place(false)) {
         world.remove(&saving.sibling).ok();
-        return Saved::NotSaved { retries: 0, why: failure.why, code: Code::RetriesExhausted };
+        return SaveOutcome::NotSaved {
+            retries: 0,
+            why: failure.why,
+            code: Code::RetriesExhausted,
+        };
     }
     match saving.sync_folder() {
         Ok(()) => saving.saved(0),
-        Err(failure) => Saved::Degraded { retries: 0, why: failure.why },
+        Err(failure) => SaveOutcome::Degraded { retries: 0, why: failure.why },
     }
 }
 

@@ -17,7 +17,7 @@ use super::pack_lock::PackLock;
 use super::queues::{AuditLine, QueueFile};
 use super::session_file::SessionRecord;
 use super::signals::found::SignalFile;
-use super::signals::ledger::{Ending, Ledger};
+use super::signals::ledger::{Ledger, SignalEnd};
 use super::summaries::SummaryFile;
 use policyd_record::decision_log::Entry;
 use policyd_record::event_log::EventLine;
@@ -34,7 +34,7 @@ pub fn all() -> Vec<(&'static str, Value)> {
         derived::<BlockCopyFile>("block-copy"),
         derived::<BreakerFile>("circuit-breakers"),
         derived::<SignalFile<'_>>("signal"),
-        derived::<Ending>("signal-history"),
+        derived::<SignalEnd>("signal-history"),
         derived::<Ledger>("signal-ledger"),
         derived::<Entry>("decision-log"),
         derived::<DiagnosticEntry<'_>>("diagnostic-log"),

@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::diagnostic::{Code, DiagnosticContext};
-use super::file::{self, Durability, Saved};
+use super::file::{self, Durability, SaveOutcome};
 use super::layout::{self, LOG_FILE, STATE_FILE};
 pub use super::layout::{Layout, SessionPaths};
 use super::prune::{Retention, prune};
@@ -222,7 +222,7 @@ impl LockedSession<'_> {
 
     /// Makes `state` the state of the session, with the next revision and our id. An unchanged
     /// state is not written. The save is logged; whether that succeeds does not matter.
-    pub fn commit(&mut self, state: &SessionState) -> Saved {
+    pub fn commit(&mut self, state: &SessionState) -> SaveOutcome {
         let found = self.found().clone();
         if let StateOrigin::Newer { version } = found.origin {
             let ours = session_file::FORMAT_VERSION;
@@ -233,7 +233,7 @@ impl LockedSession<'_> {
         next.session_id = self.session.clone();
         next.revision = found.state.revision;
         if next == found.state && matches!(found.origin, StateOrigin::File | StateOrigin::Fresh) {
-            return Saved::Durable { retries: 0 };
+            return SaveOutcome::Durable { retries: 0 };
         }
         next.revision = found.state.revision.max(state.revision).saturating_add(1);
         let bytes = session_file::write(&next, &found.raw);
@@ -250,7 +250,7 @@ impl LockedSession<'_> {
             StateOrigin::File | StateOrigin::Newer { .. } => Ok(()),
         };
         let saved = self.save(found.state.main.consecutive_blocks, &next, &bytes);
-        if !matches!(saved, Saved::NotSaved { .. }) {
+        if !matches!(saved, SaveOutcome::NotSaved { .. }) {
             self.found = Some(RecoveredState {
                 state: next,
                 origin: StateOrigin::File,
@@ -259,15 +259,15 @@ impl LockedSession<'_> {
             });
         }
         match (names, saved) {
-            (Err(error), Saved::Durable { retries }) => {
-                Saved::Degraded { retries, why: format!("sync folder: {error}") }
+            (Err(error), SaveOutcome::Durable { retries }) => {
+                SaveOutcome::Degraded { retries, why: format!("sync folder: {error}") }
             }
             (_, saved) => saved,
         }
     }
 
-    fn refuse(&self, why: String) -> Saved {
-        let saved = Saved::NotSaved { retries: 0, why, code: Code::SaveFailed };
+    fn refuse(&self, why: String) -> SaveOutcome {
+        let saved = SaveOutcome::NotSaved { retries: 0, why, code: Code::SaveFailed };
         if let Some(found) = &self.found {
             let before = found.state.main.consecutive_blocks;
             let entries = self.scene(|scene| scene.state_save(before, &found.state, &[], &saved));
@@ -277,7 +277,7 @@ impl LockedSession<'_> {
     }
 
     /// Saves and logs one state.
-    fn save(&mut self, before: u32, state: &SessionState, bytes: &[u8]) -> Saved {
+    fn save(&mut self, before: u32, state: &SessionState, bytes: &[u8]) -> SaveOutcome {
         let (world, mut failures) = (self.store.world, Vec::new());
         let path = &self.paths.state;
         let saved = file::save_noting(world, path, bytes, &self.store.durability, &mut failures);
@@ -368,10 +368,10 @@ impl LockedSession<'_> {
         let (world, durability) = (self.store.world, &self.store.durability);
         let failure = file::replace(world, &self.paths.state, &bytes, durability, aside).err();
         let saved = match &failure {
-            None => Saved::Durable { retries: 0 },
+            None => SaveOutcome::Durable { retries: 0 },
             Some(failure) => {
                 let (why, code) = (failure.why.clone(), Code::SaveFailed);
-                Saved::NotSaved { retries: 0, why, code }
+                SaveOutcome::NotSaved { retries: 0, why, code }
             }
         };
         let counter = found.state.main.consecutive_blocks;

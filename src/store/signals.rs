@@ -27,7 +27,7 @@ use super::file::Durability;
 use super::log;
 use super::user_choices::UserChoiceStore;
 use found::{SignalFileBytes, SignalFileState};
-use ledger::{ClaimEntry, Ending, Ledger};
+use ledger::{ClaimEntry, Ledger, SignalEnd};
 use policyd_base::limits::{
     DRIFT_LOG_BYTES_MAX, HOOK_LOCK_WAIT, SIGNAL_FILE_BYTES_MAX, SIGNALS_MAX,
 };
@@ -41,7 +41,7 @@ use policyd_yaml::time::Timestamp;
 pub use answers::{RequestAnswer, is_blocking};
 pub use appended_drift::AppendedDrift;
 pub use creating::Draft;
-pub use follow_up::{FollowUpHandler, Processed, SignalFollowUp};
+pub use follow_up::{FollowUpHandler, FollowUpResult, SignalFollowUp};
 pub use found::StoredSignal;
 
 /// Paths below the state directory.
@@ -472,7 +472,7 @@ impl<'a> SignalStore<'a> {
         now: Timestamp,
     ) -> Result<(), WorldError> {
         let given = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
-        let entry = Ending {
+        let entry = SignalEnd {
             time: now,
             signal: Some(found.name.clone()),
             id: Some(found.id.clone()),

@@ -78,14 +78,14 @@ impl Patience<'_> {
 }
 
 /// The pauses between two looks at a transcript that grows: each is twice as long as the one before.
-struct Waiting<'w> {
+struct PollBackoff<'w> {
     world: &'w dyn World,
     limit: Duration,
     next: Duration,
     so_far: Duration,
 }
 
-impl<'w> Waiting<'w> {
+impl<'w> PollBackoff<'w> {
     fn new(world: &'w dyn World, limit: Duration) -> Self {
         Self { world, limit, next: FIRST_WAIT, so_far: Duration::ZERO }
     }
@@ -146,7 +146,7 @@ pub fn read_patiently(
 ) -> TranscriptDelta {
     let mut reading = TranscriptDelta::default();
     reading.facts.sidechain = places.subagent;
-    let mut waiting = Waiting::new(world, patience.limit);
+    let mut waiting = PollBackoff::new(world, patience.limit);
     let mut file = loop {
         match world.open(places.transcript) {
             Ok(file) => break file,

@@ -18,7 +18,7 @@ const ANY: &str = "any";
 
 /// A pack that its user has looked at.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Trusted {
+pub struct TrustedPack {
     /// Directory of the pack.
     #[serde(deserialize_with = "text")]
     pub folder: String,
@@ -32,7 +32,7 @@ pub struct Trusted {
 /// The content of the file.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct TrustedPacks {
-    packs: Vec<Trusted>,
+    packs: Vec<TrustedPack>,
 }
 
 /// How far a pack is trusted.
@@ -70,7 +70,7 @@ impl<'a> TrustStore<'a> {
     ///
     /// # Errors
     /// The file exists and cannot be used.
-    pub fn all(&self) -> Result<Vec<Trusted>, DocumentError> {
+    pub fn all(&self) -> Result<Vec<TrustedPack>, DocumentError> {
         self.file.load::<TrustedPacks>().map(|it| it.packs)
     }
 
@@ -80,15 +80,15 @@ impl<'a> TrustStore<'a> {
     #[must_use]
     pub fn standing(&self, folder: &Path, in_main: Option<&Path>, hash: &str) -> TrustStatus {
         let all = self.all().unwrap_or_default();
-        let is_at = |it: &Trusted, folder: &Path| Path::new(&it.folder) == folder;
-        let is_own = |it: &&Trusted| {
+        let is_at = |it: &TrustedPack, folder: &Path| Path::new(&it.folder) == folder;
+        let is_own = |it: &&TrustedPack| {
             is_at(it, folder) || (it.hash.is_some() && in_main.is_some_and(|main| is_at(it, main)))
         };
         let mut known = all.iter().filter(is_own).peekable();
         if known.peek().is_none() {
             return TrustStatus::Unknown;
         }
-        let same = |it: &Trusted| it.hash.as_deref().is_none_or(|it| it == hash);
+        let same = |it: &TrustedPack| it.hash.as_deref().is_none_or(|it| it == hash);
         if known.any(same) { TrustStatus::Trusted } else { TrustStatus::Changed }
     }
 
@@ -96,7 +96,7 @@ impl<'a> TrustStore<'a> {
     ///
     /// # Errors
     /// The file is not used or locked, or cannot be written.
-    pub fn add(&self, trusted: Trusted) -> Result<(), DocumentError> {
+    pub fn add(&self, trusted: TrustedPack) -> Result<(), DocumentError> {
         self.file.change(|all: &mut TrustedPacks| {
             all.packs.retain(|it| it.folder != trusted.folder);
             all.packs.push(trusted);
@@ -136,9 +136,9 @@ mod tests {
 
     const FOLDER: &str = "/work/.policyd/policies";
 
-    fn trusted(hash: Option<&str>) -> Trusted {
+    fn trusted(hash: Option<&str>) -> TrustedPack {
         let hash = hash.map(str::to_owned);
-        Trusted { folder: FOLDER.to_owned(), hash, since: Timestamp::from_millis(0) }
+        TrustedPack { folder: FOLDER.to_owned(), hash, since: Timestamp::from_millis(0) }
     }
 
     #[test]

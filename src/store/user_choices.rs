@@ -23,7 +23,7 @@ const FOLDER: &str = "projects";
 
 /// policyd disabled in a project until the user enables it again.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Disabled {
+pub struct DisabledProject {
     /// When the user disabled policyd.
     pub since: Timestamp,
     /// Reason of the user; may be empty.
@@ -36,7 +36,7 @@ pub struct Disabled {
 #[serde(default)]
 pub struct UserChoices {
     /// Whether policyd is disabled in the project.
-    pub disabled: Option<Disabled>,
+    pub disabled: Option<DisabledProject>,
     /// Whether switch files in the project disable policyd or single checks.
     #[serde(deserialize_with = "or_default")]
     pub switch_files: bool,
@@ -175,7 +175,7 @@ mod tests {
         let world = machine();
         let store = |root: &str| UserChoiceStore::new(&world, Path::new(root));
         let chosen = UserChoices {
-            disabled: Some(Disabled {
+            disabled: Some(DisabledProject {
                 since: Timestamp::from_millis(0),
                 reason: "demo".to_owned(),
             }),

@@ -11,12 +11,12 @@ use policyd_record::mask::{mask, mask_json};
 use policyd_state::dead_letter::{Attempt, Task, TaskEvent};
 use policyd_state::escalation::Escalation;
 use policyd_store::escalations::EscalationSubject;
-use policyd_store::signals::{AppendedDrift, Draft, Processed, SignalFollowUp, StoredSignal};
+use policyd_store::signals::{AppendedDrift, Draft, FollowUpResult, SignalFollowUp, StoredSignal};
 use policyd_world::WorldError;
 
 /// Result of creating a signal.
 #[derive(Debug, Clone)]
-pub struct Emitted<'a> {
+pub struct SignalCreation<'a> {
     /// The signal.
     pub signal: StoredSignal,
     /// What follows from it, where it is a drift.
@@ -48,10 +48,11 @@ struct DriftCounts {
 
 impl<'a> Stores<'a> {
     /// Creates a signal, and does what follows from it.
-    pub fn emit(&self, draft: &Draft) -> Result<Emitted<'a>, WorldError> {
+    pub fn emit(&self, draft: &Draft) -> Result<SignalCreation<'a>, WorldError> {
         let signal = self.signals.emit(draft, self.now)?;
         let kind = self.policy.signals.kind(&draft.name);
-        let mut emitted = Emitted { signal, drift: None, more: Vec::new(), problems: Vec::new() };
+        let mut emitted =
+            SignalCreation { signal, drift: None, more: Vec::new(), problems: Vec::new() };
         if kind.is_some_and(|it| it.form == SignalStorage::Log) {
             let drifts = self.signals.drifts(self.now);
             let task = draft.fields.get("task_id");
@@ -154,7 +155,7 @@ impl<'a> Stores<'a> {
     pub fn process_signals(
         &self,
         deeds: &mut Vec<SignalFollowUp>,
-    ) -> Result<Processed, WorldError> {
+    ) -> Result<FollowUpResult, WorldError> {
         self.signals.process(self.now, &mut |deed| {
             let message = self.do_deed(deed)?;
             deeds.push(match deed {

@@ -13,7 +13,7 @@ use policyd_store::choice_files::ChoiceFiles;
 use policyd_store::configuration::{Configuration, ConfigurationOwner, Pins};
 use policyd_store::enforcement::EnforcementChoice;
 use policyd_store::pause::Pause;
-use policyd_store::user_choices::{Disabled, UserChoices};
+use policyd_store::user_choices::{DisabledProject, UserChoices};
 use policyd_world::World;
 use policyd_yaml::time::Timestamp;
 
@@ -26,7 +26,7 @@ pub enum OffReason {
     /// A variable of the environment is set.
     Variable(&'static str),
     /// The user disabled it in this project.
-    Disabled(Disabled),
+    Disabled(DisabledProject),
     /// A switch file that the user honors exists.
     SwitchFile(PathBuf),
     /// amplihack's configuration, which the user honors, says so.
@@ -54,7 +54,7 @@ impl OffReason {
     pub fn text(&self, now: Timestamp) -> String {
         match self {
             Self::Variable(name) => format!("disabled: the variable {name} is set"),
-            Self::Disabled(Disabled { since, reason }) => {
+            Self::Disabled(DisabledProject { since, reason }) => {
                 let why = if reason.is_empty() { String::new() } else { format!(": {reason}") };
                 format!("disabled in this project since {since}{why}; `policyd enable` ends it")
             }

@@ -10,7 +10,7 @@ const LARGEST_NEGATIVE: u128 = 1 << 127;
 
 /// What a scalar means.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Meaning {
+pub enum ScalarSense {
     /// Nothing: `key:`, `~`, `null`.
     Null,
     /// `true` or `false`.
@@ -33,51 +33,51 @@ pub fn is_nothing(scalar: &Scalar) -> bool {
 
 /// What `scalar` means. Quoted and block scalars are text.
 #[must_use]
-pub fn meaning(scalar: &Scalar) -> Meaning {
+pub fn meaning(scalar: &Scalar) -> ScalarSense {
     let text = scalar.text.as_str();
     if scalar.style != ScalarStyle::Plain {
-        return Meaning::Text;
+        return ScalarSense::Text;
     }
     if is_nothing(scalar) {
-        return Meaning::Null;
+        return ScalarSense::Null;
     }
     if !text.starts_with(|first: char| first.is_ascii_digit() || "tTfF+-.".contains(first)) {
-        return Meaning::Text; // Nothing below begins so.
+        return ScalarSense::Text; // Nothing below begins so.
     }
     match text {
-        "true" | "True" | "TRUE" => return Meaning::Bool(true),
-        "false" | "False" | "FALSE" => return Meaning::Bool(false),
-        _ if !may_be_no_text(text) => return Meaning::Text,
+        "true" | "True" | "TRUE" => return ScalarSense::Bool(true),
+        "false" | "False" | "FALSE" => return ScalarSense::Bool(false),
+        _ if !may_be_no_text(text) => return ScalarSense::Text,
         _ => {}
     }
     if let Some(value) = small_number(text) {
-        return Meaning::Int(value);
+        return ScalarSense::Int(value);
     }
     number(text)
 }
 
 /// What a text means that begins as a number does.
-fn number(text: &str) -> Meaning {
+fn number(text: &str) -> ScalarSense {
     let is_negative = text.starts_with('-');
     let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
     let is_padded = unsigned.len() > 1 && unsigned.starts_with('0');
     if is_padded && unsigned.bytes().all(|it| it.is_ascii_digit()) {
-        return Meaning::Text;
+        return ScalarSense::Text;
     }
     match integer(unsigned).filter(|size| !is_negative || *size <= LARGEST_NEGATIVE) {
         Some(size) => whole(size, is_negative),
-        None => float(text).map_or(Meaning::Text, Meaning::Number),
+        None => float(text).map_or(ScalarSense::Text, ScalarSense::Number),
     }
 }
 
 /// What a whole number means. One that no 64 bits hold is text, as for `serde_yaml`.
-fn whole(size: u128, is_negative: bool) -> Meaning {
+fn whole(size: u128, is_negative: bool) -> ScalarSense {
     match (i64::try_from(size), is_negative) {
-        (Ok(value), false) => Meaning::Int(value),
-        (Ok(value), true) => Meaning::Int(value.saturating_neg()),
-        (Err(_), true) if size == u128::from(i64::MIN.unsigned_abs()) => Meaning::Int(i64::MIN),
-        (Err(_), false) => u64::try_from(size).map_or(Meaning::Text, large),
-        (Err(_), true) => Meaning::Text,
+        (Ok(value), false) => ScalarSense::Int(value),
+        (Ok(value), true) => ScalarSense::Int(value.saturating_neg()),
+        (Err(_), true) if size == u128::from(i64::MIN.unsigned_abs()) => ScalarSense::Int(i64::MIN),
+        (Err(_), false) => u64::try_from(size).map_or(ScalarSense::Text, large),
+        (Err(_), true) => ScalarSense::Text,
     }
 }
 
@@ -85,8 +85,8 @@ fn whole(size: u128, is_negative: bool) -> Meaning {
     clippy::cast_precision_loss,
     reason = "a number above the signed range is rounded, as `serde_yaml` rounds it"
 )]
-fn large(value: u64) -> Meaning {
-    Meaning::Number(value as f64)
+fn large(value: u64) -> ScalarSense {
+    ScalarSense::Number(value as f64)
 }
 
 /// Returns a whole number without its sign. `None` if it is not one, or is too large for 128 bits.
@@ -133,44 +133,47 @@ mod tests {
 
     use super::*;
 
-    fn plain(text: &str) -> Meaning {
+    fn plain(text: &str) -> ScalarSense {
         meaning(&Scalar { text: text.to_owned(), style: ScalarStyle::Plain, indent: 0 })
     }
 
     /// What `serde_yaml` says of a document with one plain scalar.
-    fn of_serde_yaml(text: &str) -> Meaning {
+    fn of_serde_yaml(text: &str) -> ScalarSense {
         use serde_yaml::Value;
         match serde_yaml::from_str(text) {
-            Ok(Value::Null) => Meaning::Null,
-            Ok(Value::Bool(value)) => Meaning::Bool(value),
+            Ok(Value::Null) => ScalarSense::Null,
+            Ok(Value::Bool(value)) => ScalarSense::Bool(value),
             Ok(Value::Number(number)) => match (number.as_i64(), number.as_f64()) {
-                (Some(value), _) => Meaning::Int(value),
-                (None, Some(value)) => Meaning::Number(value),
-                (None, None) => Meaning::Text,
+                (Some(value), _) => ScalarSense::Int(value),
+                (None, Some(value)) => ScalarSense::Number(value),
+                (None, None) => ScalarSense::Text,
             },
             Ok(Value::String(_) | Value::Sequence(_) | Value::Mapping(_) | Value::Tagged(_))
-            | Err(_) => Meaning::Text,
+            | Err(_) => ScalarSense::Text,
         }
     }
 
     fn assert_same(text: &str) {
         let (ours, theirs) = (plain(text), of_serde_yaml(text));
-        let is_nan = |it: Meaning| matches!(it, Meaning::Number(value) if value.is_nan());
+        let is_nan = |it: ScalarSense| matches!(it, ScalarSense::Number(value) if value.is_nan());
         assert!(ours == theirs || (is_nan(ours) && is_nan(theirs)), "{text}: {ours:?} {theirs:?}");
     }
 
     #[test]
     fn plain_words_mean_what_the_core_schema_says() {
-        assert_eq!(plain(""), Meaning::Null);
-        assert_eq!(plain("~"), Meaning::Null);
-        assert_eq!(plain("NULL"), Meaning::Null);
-        assert_eq!(plain("True"), Meaning::Bool(true));
-        assert_eq!(plain("0x10"), Meaning::Int(16));
-        assert_eq!(plain("-7"), Meaning::Int(-7));
-        assert_eq!(plain("0.5"), Meaning::Number(0.5));
-        assert_eq!(plain("18446744073709551615"), Meaning::Number(18_446_744_073_709_551_615.0));
+        assert_eq!(plain(""), ScalarSense::Null);
+        assert_eq!(plain("~"), ScalarSense::Null);
+        assert_eq!(plain("NULL"), ScalarSense::Null);
+        assert_eq!(plain("True"), ScalarSense::Bool(true));
+        assert_eq!(plain("0x10"), ScalarSense::Int(16));
+        assert_eq!(plain("-7"), ScalarSense::Int(-7));
+        assert_eq!(plain("0.5"), ScalarSense::Number(0.5));
+        assert_eq!(
+            plain("18446744073709551615"),
+            ScalarSense::Number(18_446_744_073_709_551_615.0)
+        );
         for text in ["yes", "on", "no", "0755", "1_000", "12:30", "---", "...", "-", "true && x"] {
-            assert_eq!(plain(text), Meaning::Text, "{text}");
+            assert_eq!(plain(text), ScalarSense::Text, "{text}");
         }
     }
 
@@ -259,6 +262,6 @@ mod tests {
     fn quoted_scalars_are_text() {
         let scalar =
             Scalar { text: "true".to_owned(), style: ScalarStyle::DoubleQuoted, indent: 0 };
-        assert_eq!(meaning(&scalar), Meaning::Text);
+        assert_eq!(meaning(&scalar), ScalarSense::Text);
     }
 }

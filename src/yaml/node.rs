@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::meaning::{Meaning, is_nothing, meaning};
+use super::meaning::{ScalarSense, is_nothing, meaning};
 use super::{Source, Span, scalar};
 use crate::time::{Timestamp, parse_duration};
 
@@ -121,8 +121,11 @@ impl Node {
     #[must_use]
     pub fn bool(&self) -> Option<bool> {
         match meaning(self.scalar()?) {
-            Meaning::Bool(value) => Some(value),
-            Meaning::Null | Meaning::Int(_) | Meaning::Number(_) | Meaning::Text => None,
+            ScalarSense::Bool(value) => Some(value),
+            ScalarSense::Null
+            | ScalarSense::Int(_)
+            | ScalarSense::Number(_)
+            | ScalarSense::Text => None,
         }
     }
 
@@ -130,8 +133,11 @@ impl Node {
     #[must_use]
     pub fn int(&self) -> Option<i64> {
         match meaning(self.scalar()?) {
-            Meaning::Int(value) => Some(value),
-            Meaning::Null | Meaning::Bool(_) | Meaning::Number(_) | Meaning::Text => None,
+            ScalarSense::Int(value) => Some(value),
+            ScalarSense::Null
+            | ScalarSense::Bool(_)
+            | ScalarSense::Number(_)
+            | ScalarSense::Text => None,
         }
     }
 
@@ -140,9 +146,9 @@ impl Node {
     pub fn number(&self) -> Option<f64> {
         match meaning(self.scalar()?) {
             #[expect(clippy::cast_precision_loss, reason = "bounds of policy numbers are small")]
-            Meaning::Int(value) => Some(value as f64),
-            Meaning::Number(value) => Some(value),
-            Meaning::Null | Meaning::Bool(_) | Meaning::Text => None,
+            ScalarSense::Int(value) => Some(value as f64),
+            ScalarSense::Number(value) => Some(value),
+            ScalarSense::Null | ScalarSense::Bool(_) | ScalarSense::Text => None,
         }
     }
 
@@ -193,11 +199,11 @@ impl Node {
         use serde_json::Value;
         match &self.kind {
             NodeKind::Scalar(scalar) => match meaning(scalar) {
-                Meaning::Null => Value::Null,
-                Meaning::Bool(value) => value.into(),
-                Meaning::Int(value) => value.into(),
-                Meaning::Number(value) => value.into(),
-                Meaning::Text => scalar.text.as_str().into(),
+                ScalarSense::Null => Value::Null,
+                ScalarSense::Bool(value) => value.into(),
+                ScalarSense::Int(value) => value.into(),
+                ScalarSense::Number(value) => value.into(),
+                ScalarSense::Text => scalar.text.as_str().into(),
             },
             NodeKind::List(items) => items.iter().map(Self::json).collect(),
             NodeKind::Map(entries) => {

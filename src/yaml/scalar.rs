@@ -53,12 +53,12 @@ pub fn decoded_map(node: &Node) -> Option<ScalarMap> {
 
 /// Text decoded so far, and for each byte its place in the file.
 #[derive(Default)]
-struct Decoding {
+struct DecodedText {
     text: Vec<u8>,
     places: Vec<(usize, usize)>,
 }
 
-impl Decoding {
+impl DecodedText {
     /// Appends text that the bytes of `from` represent as a whole.
     fn push(&mut self, text: &[u8], from: (usize, usize)) {
         self.text.extend_from_slice(text);
@@ -125,9 +125,9 @@ fn empty_lines(source: &[u8], mut at: usize) -> (usize, Vec<(usize, usize)>) {
 }
 
 /// Plain and quoted scalars: lines are folded, quotes and escapes undone.
-fn decode_flow(source: &[u8], range: Range<usize>, style: ScalarStyle) -> Option<Decoding> {
+fn decode_flow(source: &[u8], range: Range<usize>, style: ScalarStyle) -> Option<DecodedText> {
     let source = source.get(..range.end)?;
-    let mut decoding = Decoding::default();
+    let mut decoding = DecodedText::default();
     let (mut at, mut floor) = (range.start, 0); // an escaped blank before `floor` is content
     while let Some(byte) = source.get(at).copied() {
         if let Some(length) = line_break(source, at) {
@@ -202,9 +202,9 @@ fn hexadecimal(source: &[u8], digits: Range<usize>) -> Option<u32> {
 }
 
 /// Literal and folded scalars: indentation removed and, where folded, single breaks joined.
-fn decode_block(source: &[u8], start: usize, scalar: &Scalar) -> Decoding {
+fn decode_block(source: &[u8], start: usize, scalar: &Scalar) -> DecodedText {
     let folded = scalar.style == ScalarStyle::Folded;
-    let mut decoding = Decoding::default();
+    let mut decoding = DecodedText::default();
     let mut at = first_line(source, start);
     let mut breaks: Vec<(usize, usize)> = Vec::new(); // since the last line with content
     let (mut seen, mut kept_apart) = (false, false);

@@ -10,7 +10,7 @@ use super::{Node, NodeKind, Scalar, ScalarStyle, Source, Span};
 
 /// A node without its source file.
 #[derive(Serialize, Deserialize)]
-struct Stored<'a> {
+struct StoredNode<'a> {
     start: usize,
     end: usize,
     #[serde(borrow)]
@@ -20,8 +20,8 @@ struct Stored<'a> {
 #[derive(Serialize, Deserialize)]
 enum StoredKind<'a> {
     Scalar(#[serde(borrow)] Cow<'a, str>, ScalarStyle, usize),
-    List(#[serde(borrow)] Vec<Stored<'a>>),
-    Map(#[serde(borrow)] Vec<(Stored<'a>, Stored<'a>)>),
+    List(#[serde(borrow)] Vec<StoredNode<'a>>),
+    Map(#[serde(borrow)] Vec<(StoredNode<'a>, StoredNode<'a>)>),
     Invalid,
 }
 
@@ -30,24 +30,24 @@ enum StoredKind<'a> {
 /// # Errors
 /// None that a tree of a file can cause: the encoder's own.
 pub fn write(tree: &Node) -> Result<Vec<u8>, postcard::Error> {
-    postcard::to_stdvec(&Stored::of(tree))
+    postcard::to_stdvec(&StoredNode::of(tree))
 }
 
 /// Returns the tree that `write` received for the same source text. `None` if the bytes are not a tree.
 #[must_use]
 pub fn read(bytes: &[u8], source: &Arc<Source>) -> Option<Node> {
-    postcard::from_bytes::<Stored<'_>>(bytes).ok().map(|it| it.within(source))
+    postcard::from_bytes::<StoredNode<'_>>(bytes).ok().map(|it| it.within(source))
 }
 
-impl<'a> Stored<'a> {
+impl<'a> StoredNode<'a> {
     fn of(node: &'a Node) -> Self {
         let kind = match &node.kind {
             NodeKind::Scalar(it) => {
                 StoredKind::Scalar(Cow::Borrowed(&it.text), it.style, it.indent)
             }
-            NodeKind::List(items) => StoredKind::List(items.iter().map(Stored::of).collect()),
+            NodeKind::List(items) => StoredKind::List(items.iter().map(StoredNode::of).collect()),
             NodeKind::Map(entries) => StoredKind::Map(
-                entries.iter().map(|(key, it)| (Stored::of(key), Stored::of(it))).collect(),
+                entries.iter().map(|(key, it)| (StoredNode::of(key), StoredNode::of(it))).collect(),
             ),
             NodeKind::Invalid => StoredKind::Invalid,
         };

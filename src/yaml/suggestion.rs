@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use super::meaning::{Meaning, meaning};
+use super::meaning::{ScalarSense, meaning};
 use super::{Diagnostic, Fix, Node, Scalar, ScalarStyle, Span, suggest};
 
 /// A replaced part of a text.
@@ -188,7 +188,7 @@ fn is_plain(text: &str, in_brackets: bool) -> bool {
         && !text.contains(" #")
         && !text.ends_with([':', ' '])
         && (!in_brackets || !text.contains([',', '[', ']', '{', '}']))
-        && meaning(&scalar) == Meaning::Text
+        && meaning(&scalar) == ScalarSense::Text
 }
 
 /// Returns a text of one line in single quotes.

@@ -1,6 +1,6 @@
 //! Checks of single values: does this scalar say what its kind asks for, and if not, what would.
 
-use super::meaning::{Meaning, meaning};
+use super::meaning::{ScalarSense, meaning};
 use super::shape::{Kind, NodeShape};
 use super::{Diagnostic, Node, NodeKind, ScalarStyle, Span, Suggestion, quoted};
 use crate::limits::{EXPRESSION_BYTES_MAX, REGEX_SOURCE_MAX};
@@ -92,11 +92,13 @@ fn found(node: &Node) -> String {
         NodeKind::Invalid => return "something outside the format".to_owned(),
     };
     match meaning(scalar) {
-        Meaning::Null => "nothing".to_owned(),
-        Meaning::Bool(value) => format!("`{value}`"),
-        Meaning::Int(_) | Meaning::Number(_) => format!("the number {}", quoted(&scalar.text)),
-        Meaning::Text if scalar.text.is_empty() => "an empty text".to_owned(),
-        Meaning::Text => format!("the text {}", quoted(&scalar.text)),
+        ScalarSense::Null => "nothing".to_owned(),
+        ScalarSense::Bool(value) => format!("`{value}`"),
+        ScalarSense::Int(_) | ScalarSense::Number(_) => {
+            format!("the number {}", quoted(&scalar.text))
+        }
+        ScalarSense::Text if scalar.text.is_empty() => "an empty text".to_owned(),
+        ScalarSense::Text => format!("the text {}", quoted(&scalar.text)),
     }
 }
 
@@ -116,7 +118,7 @@ fn not_a_number(node: &Node, kind: &Kind, is_number: bool) -> Diagnostic {
 
 fn check_text(node: &Node, kind: &Kind) -> Option<Diagnostic> {
     let scalar = node.scalar()?;
-    if meaning(scalar) == Meaning::Text {
+    if meaning(scalar) == ScalarSense::Text {
         return None;
     }
     Some(wrong_type(node, kind).suggest(node.in_quotes()))

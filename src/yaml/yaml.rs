@@ -39,7 +39,7 @@ pub fn parse(source: &Arc<Source>) -> (Option<Node>, Vec<Diagnostic>) {
             Err(error) => {
                 let finding = syntax_error(source, &error, builder.surroundings());
                 builder.report(finding);
-                Err(Stopped)
+                Err(ParseAbort)
             }
         };
         if step.is_err() {
@@ -60,7 +60,7 @@ pub fn comments(source: &Source) -> Vec<Range<usize>> {
 }
 
 /// Reading cannot go on; why is among the findings.
-struct Stopped;
+struct ParseAbort;
 
 /// A collection whose end has not been seen.
 struct OpenCollection {
@@ -129,7 +129,7 @@ impl<'a> TreeBuilder<'a> {
         }
     }
 
-    fn absorb(&mut self, event: Event<'_>, at: &granit_parser::Span) -> Result<(), Stopped> {
+    fn absorb(&mut self, event: Event<'_>, at: &granit_parser::Span) -> Result<(), ParseAbort> {
         let range = at.byte_range().unwrap_or_default();
         let tag = at.tag_span().and_then(|it| it.byte_range());
         match event {
@@ -171,19 +171,19 @@ impl<'a> TreeBuilder<'a> {
         style: StructureStyle,
         start: usize,
         tag: Option<Range<usize>>,
-    ) -> Result<(), Stopped> {
+    ) -> Result<(), ParseAbort> {
         let rejected = tag.map(|tag| self.reject_tag(tag)).is_some();
         let flow = style == StructureStyle::Flow;
         self.open.push(OpenCollection { start, flow, rejected, content });
         if self.open.len() > YAML_DEPTH_MAX {
             let message = format!("lists and maps are nested more than {YAML_DEPTH_MAX} deep");
             self.report(Diagnostic::error("limit-exceeded", self.span(start..start), message));
-            return Err(Stopped);
+            return Err(ParseAbort);
         }
         Ok(())
     }
 
-    fn end(&mut self, end: usize) -> Result<(), Stopped> {
+    fn end(&mut self, end: usize) -> Result<(), ParseAbort> {
         let Some(OpenCollection { start, flow, rejected, content }) = self.open.pop() else {
             return Ok(());
         };
@@ -202,7 +202,7 @@ impl<'a> TreeBuilder<'a> {
         self.place(Node { span: self.span(start..end), kind })
     }
 
-    fn place(&mut self, node: Node) -> Result<(), Stopped> {
+    fn place(&mut self, node: Node) -> Result<(), ParseAbort> {
         let at = node.span.start;
         let awaits_key = self
             .open
@@ -222,18 +222,18 @@ impl<'a> TreeBuilder<'a> {
         if self.nodes > YAML_NODES_MAX {
             let message = format!("the file has more than {YAML_NODES_MAX} values");
             self.report(Diagnostic::error("limit-exceeded", self.span(at..at), message));
-            return Err(Stopped);
+            return Err(ParseAbort);
         }
         self.unless_too_many(at)
     }
 
-    fn unless_too_many(&mut self, at: usize) -> Result<(), Stopped> {
+    fn unless_too_many(&mut self, at: usize) -> Result<(), ParseAbort> {
         if self.findings.len() < FILE_FINDINGS_MAX {
             return Ok(());
         }
         let message = format!("stopped reading after {FILE_FINDINGS_MAX} findings in this file");
         self.report(Diagnostic::error("limit-exceeded", self.span(at..at), message));
-        Err(Stopped)
+        Err(ParseAbort)
     }
 
     fn checked_key(&mut self, node: Node) -> Node {
@@ -309,7 +309,7 @@ impl<'a> TreeBuilder<'a> {
         NodeKind::Invalid
     }
 
-    fn alias(&mut self, range: Range<usize>) -> Result<(), Stopped> {
+    fn alias(&mut self, range: Range<usize>) -> Result<(), ParseAbort> {
         let span = self.span(range);
         let message = format!("aliases are not part of the format: {}", quoted(span.text()));
         let help = "write the value out; a text that starts with `*`, such as a glob, needs quotes";
@@ -323,7 +323,7 @@ impl<'a> TreeBuilder<'a> {
         self.place(Node { span, kind: NodeKind::Invalid })
     }
 
-    fn anchor(&mut self, range: Range<usize>) -> Result<(), Stopped> {
+    fn anchor(&mut self, range: Range<usize>) -> Result<(), ParseAbort> {
         let (at, span) = (range.start, self.span(range));
         let message = format!("anchors are not part of the format: {}", quoted(span.text()));
         let help =
@@ -332,7 +332,7 @@ impl<'a> TreeBuilder<'a> {
         self.unless_too_many(at)
     }
 
-    fn document(&mut self, range: Range<usize>) -> Result<(), Stopped> {
+    fn document(&mut self, range: Range<usize>) -> Result<(), ParseAbort> {
         self.documents += 1;
         let at = range.start;
         if self.documents > 1 {

@@ -20,7 +20,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use measure::{median, newlines};
-use policyd::store::trust::{TrustStore, Trusted};
+use policyd::store::trust::{TrustStore, TrustedPack};
 use policyd::world::World as _;
 use policyd::world::real::RealWorld;
 use start::Usage;
@@ -412,7 +412,7 @@ impl Machine {
         let world = RealWorld::new();
         let store = TrustStore::new(&world, &self.folder.path().join("home/.config/policyd"));
         let folder = folder.to_str().unwrap().to_owned();
-        store.add(Trusted { folder, hash: None, since: world.now() }).unwrap();
+        store.add(TrustedPack { folder, hash: None, since: world.now() }).unwrap();
     }
 
     fn command(&self, program: &Path, folder: &Path) -> Command {

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use policyd::lint::baseline::{Baseline, BaselineLocation, fingerprints};
-use policyd::lint::{Profile, Reviewed};
+use policyd::lint::{Profile, SuppressionReview};
 use policyd::report::diagnostics::{Style, render_text};
 use policyd::report::lint::{LintReview, github, json, summary};
 use policyd::report::{junit, sarif};
@@ -37,7 +37,8 @@ const RULES: &str = r#"# policyd: ignore-file[PD214] reason="a small pack"
 
 /// A review with something of everything.
 fn review() -> LintReview {
-    let Reviewed { findings, ignored } = look(&[("considerations.yaml", RULES)], Profile::Strict);
+    let SuppressionReview { findings, ignored } =
+        look(&[("considerations.yaml", RULES)], Profile::Strict);
     let (known, findings) = findings.into_iter().partition(|it| it.code == "constant-condition");
     let files = vec!["policies/considerations.yaml".to_owned()];
     let unreadable = vec!["policies/probes.yaml: is not UTF-8 text".to_owned()];

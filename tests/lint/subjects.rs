@@ -3,7 +3,7 @@
 use std::sync::{Arc, LazyLock};
 
 use policyd::harness::Harness;
-use policyd::lint::{self, Profile, Reviewed, Subject};
+use policyd::lint::{self, Profile, Subject, SuppressionReview};
 use policyd::policy::builtin;
 use policyd::policy::load::Pack;
 use policyd::policy::review::{self, Base};
@@ -29,7 +29,7 @@ fn source((name, text): &(&str, &str)) -> Arc<Source> {
 
 /// What lint finds in a pack; files in `tests/` are its cases. A pack without any is looked at for
 /// something else than for what its cases show.
-pub(crate) fn look(files: &[(&str, &str)], profile: Profile) -> Reviewed {
+pub(crate) fn look(files: &[(&str, &str)], profile: Profile) -> SuppressionReview {
     look_for(None, files, profile)
 }
 
@@ -38,7 +38,7 @@ pub(crate) fn look_for(
     client: Option<&'static Harness>,
     files: &[(&str, &str)],
     profile: Profile,
-) -> Reviewed {
+) -> SuppressionReview {
     let is_case = |it: &(&str, &str)| it.0.starts_with("tests/");
     let (cases, files): (Vec<_>, Vec<_>) = files.iter().copied().partition(is_case);
     let (unread, files): (Vec<_>, Vec<_>) = files.into_iter().partition(|it| it.0.contains('/'));
@@ -57,7 +57,7 @@ pub(crate) fn look_for(
 }
 
 /// What lint finds in a pack, with or without its ignores.
-pub(crate) fn look_at(pack: &Pack, profile: Profile, ignores: bool) -> Reviewed {
+pub(crate) fn look_at(pack: &Pack, profile: Profile, ignores: bool) -> SuppressionReview {
     look_with(pack, |it| it, profile, ignores)
 }
 
@@ -66,7 +66,7 @@ fn look_with(
     around: impl for<'s> Fn(Subject<'s>) -> Subject<'s>,
     profile: Profile,
     ignores: bool,
-) -> Reviewed {
+) -> SuppressionReview {
     let now = Timestamp::parse(TODAY).unwrap();
     let reviewed = review::ReviewedPolicy::new(pack, &BASE);
     let subject = around(Subject::new(pack, &reviewed, now));

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use policyd::policy::load::{self, Loaded, Pack};
+use policyd::policy::load::{self, LoadResult, Pack};
 use policyd::policy::{Mode, OnError, Policy, builtin};
 use policyd::report::diagnostics::{self, Style};
 use policyd::source::Source;
@@ -19,7 +19,7 @@ fn pack(files: &[(&str, &str)]) -> Pack {
     Pack { name: "mine".to_owned(), files: files.iter().map(source).collect(), ..Pack::default() }
 }
 
-fn load(files: &[(&str, &str)]) -> Loaded {
+fn load(files: &[(&str, &str)]) -> LoadResult {
     load::load(&pack(files), &builtin::pack())
 }
 

@@ -14,7 +14,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use policyd::id::SessionId;
-use policyd::store::file::{Durability, LoadedDocument, Saved, load, restore, save};
+use policyd::store::file::{Durability, LoadedDocument, SaveOutcome, load, restore, save};
 use policyd::store::session::{Layout, RecoverySource, SessionStore, StateOrigin};
 use policyd::world::fake::{FakeWorld, Op, Survival};
 use policyd::world::{World, WorldError};
@@ -28,7 +28,7 @@ fn text(value: u32) -> String {
     format!("{{\"n\": {value}, \"pad\": \"{pad}\"}}")
 }
 
-fn put(world: &FakeWorld, value: u32) -> Saved {
+fn put(world: &FakeWorld, value: u32) -> SaveOutcome {
     save(world, Path::new(PATH), text(value).as_bytes(), &Durability::default())
 }
 
@@ -60,7 +60,7 @@ fn machine(values: u32, exchanges: bool) -> FakeWorld {
         world.without_exchange();
     }
     for value in 1..=values {
-        assert_eq!(put(&world, value), Saved::Durable { retries: 0 });
+        assert_eq!(put(&world, value), SaveOutcome::Durable { retries: 0 });
     }
     world
 }
@@ -76,17 +76,21 @@ fn machines() -> impl Iterator<Item = (u32, bool)> {
 
 /// Checks what is left of `world` after a save of `new` over one of `old`, for every survival, and
 /// that life goes on.
-fn check(world: &FakeWorld, saved: &Saved, old: &[u32], new: u32, note: &str) -> u32 {
+fn check(world: &FakeWorld, saved: &SaveOutcome, old: &[u32], new: u32, note: &str) -> u32 {
     let mut cases = 0;
     for survival in Survival::all(3) {
         let after = world.reboot(survival);
         let found = get(&after);
-        if matches!(saved, Saved::Durable { .. }) {
+        if matches!(saved, SaveOutcome::Durable { .. }) {
             assert_eq!(found, new, "{note} {survival:?}: said durable, was not");
         }
         assert!(found == new || old.contains(&found), "{note} {survival:?}: {found}");
         mend(&after);
-        assert_eq!(put(&after, new + 1), Saved::Durable { retries: 0 }, "{note} {survival:?}");
+        assert_eq!(
+            put(&after, new + 1),
+            SaveOutcome::Durable { retries: 0 },
+            "{note} {survival:?}"
+        );
         assert_eq!(get(&after.reboot(Survival::NOTHING)), new + 1, "{note} {survival:?}");
         cases += 1;
     }
@@ -103,7 +107,7 @@ fn a_crash_anywhere_leaves_the_old_or_the_new_value() {
             let saved = put(&world, old + 1);
             world.revive();
             cases += check(&world, &saved, &[old], old + 1, &format!("{old} {exchanges} op {op}"));
-            if saved == (Saved::Durable { retries: 0 }) {
+            if saved == (SaveOutcome::Durable { retries: 0 }) {
                 break;
             }
         }
@@ -160,7 +164,7 @@ fn one_refusal_anywhere_is_survived_by_a_retry_and_a_crash_after_it_too() {
             let world = machine(old, exchanges);
             world.refuse_at(refuse, refused());
             let saved = put(&world, old + 1);
-            assert!(matches!(saved, Saved::Durable { .. }), "{old} op {refuse}: {saved:?}");
+            assert!(matches!(saved, SaveOutcome::Durable { .. }), "{old} op {refuse}: {saved:?}");
             for op in 0..24 {
                 let world = machine(old, exchanges);
                 world.refuse_at(refuse, refused());
@@ -225,11 +229,11 @@ fn a_refused_rename_is_degraded_and_a_full_disk_is_not_saved() {
     };
     for old in [0, 1, 2] {
         let (saved, value) = outcome(Op::Rename, "", old);
-        assert!(matches!(saved, Saved::Degraded { retries: 2, .. }), "{saved:?}");
+        assert!(matches!(saved, SaveOutcome::Degraded { retries: 2, .. }), "{saved:?}");
         assert_eq!(value, old + 1);
         for op in [Op::Write, Op::SyncFile] {
             let (saved, value) = outcome(op, ".tmp", old);
-            assert!(matches!(saved, Saved::NotSaved { retries: 2, .. }), "{saved:?}");
+            assert!(matches!(saved, SaveOutcome::NotSaved { retries: 2, .. }), "{saved:?}");
             assert_eq!(value, old);
         }
     }
@@ -246,7 +250,7 @@ fn sessions(world: &FakeWorld) -> SessionStore<'_> {
 }
 
 /// Blocks once more; `None` where the session cannot be locked.
-fn block(world: &FakeWorld) -> Option<Saved> {
+fn block(world: &FakeWorld) -> Option<SaveOutcome> {
     let store = sessions(world);
     let mut locked = store.lock(&id(), Duration::ZERO).ok()?;
     let mut state = locked.load().state;
@@ -270,22 +274,22 @@ fn session(blocks: u32, exchanges: bool) -> FakeWorld {
         world.without_exchange();
     }
     for _ in 0..blocks {
-        assert_eq!(block(&world), Some(Saved::Durable { retries: 0 }));
+        assert_eq!(block(&world), Some(SaveOutcome::Durable { retries: 0 }));
     }
     world
 }
 
-fn check_session(world: &FakeWorld, saved: Option<&Saved>, old: u32, note: &str) {
+fn check_session(world: &FakeWorld, saved: Option<&SaveOutcome>, old: u32, note: &str) {
     for survival in Survival::all(6) {
         let after = world.reboot(survival);
         let (found, origin) = counter(&after);
         let lost = matches!(origin, StateOrigin::Recovered { from: RecoverySource::Nothing, .. });
         assert!(!lost, "{note} {survival:?}");
         assert!(found == old || found == old + 1, "{note} {survival:?}: {found}");
-        if matches!(saved, Some(Saved::Durable { .. })) {
+        if matches!(saved, Some(SaveOutcome::Durable { .. })) {
             assert_eq!(found, old + 1, "{note} {survival:?}: said durable, was not");
         }
-        assert_eq!(block(&after), Some(Saved::Durable { retries: 0 }), "{note} {survival:?}");
+        assert_eq!(block(&after), Some(SaveOutcome::Durable { retries: 0 }), "{note} {survival:?}");
         assert_eq!(counter(&after.reboot(Survival::NOTHING)).0, found + 1, "{note}");
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use policyd::expr::pattern::compile_regex;
-use policyd::policy::failures::{Classified, Deciding, FailureClassifier};
+use policyd::policy::failures::{ClassificationBasis, FailureClassification, FailureClassifier};
 use policyd::policy::{Policy, builtin, load};
 use policyd::state::failure::{ERROR_NAMES, FailureEffect, Failures};
 use policyd::state::recovery::{
@@ -33,7 +33,7 @@ fn seconds(value: &Value) -> Duration {
 }
 
 /// A text by the vocabulary of a profile.
-fn by(failures: &Failures, profile: &str, text: &str) -> Classified {
+fn by(failures: &Failures, profile: &str, text: &str) -> FailureClassification {
     failures.classify(failures.profile(profile).unwrap(), "", text)
 }
 
@@ -65,7 +65,7 @@ fn recovery(failures: &Failures, input: &Value) -> Value {
     let output = input["output"].as_str().unwrap_or_default();
     let (class, kept) = (by(failures, "loki", output), by(failures, "loki_history", output));
     let exit_code = input["buildExitCode"].as_i64();
-    let failed = kept.by == Deciding::Nothing && exit_code.is_some_and(|it| it != 0);
+    let failed = kept.by == ClassificationBasis::Nothing && exit_code.is_some_and(|it| it != 0);
     let situation = FailureContext {
         class: &class.label,
         permanent: class.is_permanent(),
@@ -279,7 +279,7 @@ fn a_name_beats_words_and_an_unknown_name_does_not() {
     assert_eq!(class("no_such_name", "nothing"), "unknown");
     for error in ERROR_NAMES {
         let by = policy.classify(error, "").by;
-        let named = by == Deciding::Name(error.to_owned());
+        let named = by == ClassificationBasis::Name(error.to_owned());
         assert_eq!(named, error != "unknown", "{error}: {by:?}");
     }
     for (error, effect, attempt, human) in [

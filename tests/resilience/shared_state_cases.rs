@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use policyd::id::SessionId;
-use policyd::store::file::{Durability, Saved, save};
+use policyd::store::file::{Durability, SaveOutcome, save};
 use policyd::store::health::health;
 use policyd::store::session::{Layout, SessionStore, StateOrigin};
 use policyd::store::validate::validate_state;
@@ -68,8 +68,10 @@ fn save_fault(input: &Value) -> Value {
     let durability = Durability { attempts: number("max_retries"), ..Durability::default() };
     let saved = save(&world, Path::new("/work/state.json"), b"{\"n\": 1}", &durability);
     let (durable, retries) = match saved {
-        Saved::Durable { retries } => (true, retries),
-        Saved::Degraded { retries, .. } | Saved::NotSaved { retries, .. } => (false, retries),
+        SaveOutcome::Durable { retries } => (true, retries),
+        SaveOutcome::Degraded { retries, .. } | SaveOutcome::NotSaved { retries, .. } => {
+            (false, retries)
+        }
     };
     json!({"saved": durable, "attempts": retries + 1, "raised": false})
 }

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use policyd::id::SessionId;
-use policyd::store::file::{Durability, LoadedDocument, Saved, load, save};
+use policyd::store::file::{Durability, LoadedDocument, SaveOutcome, load, save};
 use policyd::store::session::{Layout, SessionStore, StateOrigin};
 use policyd::world::real::RealWorld;
 use policyd::world::{CommandOutput, ExternalCommand, World, WorldError};
@@ -19,7 +19,7 @@ fn id() -> SessionId {
 
 const WAIT: Duration = Duration::from_secs(20);
 
-fn block(store: &SessionStore<'_>) -> Saved {
+fn block(store: &SessionStore<'_>) -> SaveOutcome {
     let mut locked = store.lock(&id(), WAIT).unwrap();
     let mut state = locked.load().state;
     state.main.consecutive_blocks += 1;
@@ -36,7 +36,7 @@ fn eight_writers_lose_nothing() {
                 let mut store = SessionStore::new(&world, folder.path(), Layout::policyd());
                 store.durability.fsync = false;
                 for _ in 0..50 {
-                    assert_eq!(block(&store), Saved::Durable { retries: 0 });
+                    assert_eq!(block(&store), SaveOutcome::Durable { retries: 0 });
                 }
             });
         }
@@ -52,8 +52,8 @@ fn files_are_private_and_the_root_is_hidden_from_git() {
     let root = folder.path().join(".policyd");
     let world = RealWorld::new();
     let store = SessionStore::new(&world, &root, Layout::policyd());
-    assert_eq!(block(&store), Saved::Durable { retries: 0 });
-    assert_eq!(block(&store), Saved::Durable { retries: 0 });
+    assert_eq!(block(&store), SaveOutcome::Durable { retries: 0 });
+    assert_eq!(block(&store), SaveOutcome::Durable { retries: 0 });
     let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
     let paths = store.paths(&id());
     for path in [&paths.state, &paths.log, &paths.lock] {
@@ -79,7 +79,7 @@ fn links_are_never_written_through() {
     for path in [&paths.state, &paths.log, &paths.folder.join(".state.json.tmp")] {
         symlink(&victim, path).unwrap();
     }
-    assert!(matches!(block(&store), Saved::Durable { .. }));
+    assert!(matches!(block(&store), SaveOutcome::Durable { .. }));
     assert_eq!(fs::read_to_string(&victim).unwrap(), "mine");
     assert!(fs::symlink_metadata(&paths.state).unwrap().is_file());
     let link = folder.path().join("link");
@@ -104,7 +104,7 @@ fn a_pipe_never_blocks() {
     }
     assert!(matches!(store.peek(&id()).origin, StateOrigin::Recovered { .. }));
     assert_eq!(world.append(&paths.log, b"x"), Err(WorldError::NotAFile));
-    assert_eq!(block(&store), Saved::Durable { retries: 0 });
+    assert_eq!(block(&store), SaveOutcome::Durable { retries: 0 });
     assert_eq!(store.peek(&id()).state.main.consecutive_blocks, 1);
 }
 
@@ -170,10 +170,10 @@ fn a_save_exchanges_two_files_and_reads_are_bounded() {
     let world = RealWorld::new();
     let put = |text: &str| save(&world, &path, text.as_bytes(), &Durability::default());
     let inode = || fs::metadata(&path).unwrap().ino();
-    assert_eq!(put("{\"n\": 1}"), Saved::Durable { retries: 0 });
+    assert_eq!(put("{\"n\": 1}"), SaveOutcome::Durable { retries: 0 });
     let first = inode();
-    assert_eq!(put("{\"n\": 2}"), Saved::Durable { retries: 0 });
-    assert_eq!(put("{\"n\": 3}"), Saved::Durable { retries: 0 });
+    assert_eq!(put("{\"n\": 2}"), SaveOutcome::Durable { retries: 0 });
+    assert_eq!(put("{\"n\": 3}"), SaveOutcome::Durable { retries: 0 });
     if world.exchange(&path, &path) == Ok(()) {
         assert_eq!(inode(), first);
     }
@@ -271,14 +271,14 @@ fn the_seeds_recipes_work() {
     }
     let mut store = SessionStore::new(&world, folder.path(), Layout::power_steering());
     store.durability.retry_delays = vec![Duration::ZERO];
-    assert_eq!(block(&store), Saved::Durable { retries: 0 });
+    assert_eq!(block(&store), SaveOutcome::Durable { retries: 0 });
     let sibling = store.paths(&id()).folder.join(".state.json.tmp");
     fs::write(folder.path().join("victim"), "").unwrap();
     symlink(folder.path().join("victim"), &sibling).unwrap();
-    assert_eq!(block(&store), Saved::Durable { retries: 1 });
+    assert_eq!(block(&store), SaveOutcome::Durable { retries: 1 });
     fs::write(store.paths(&id()).state, "{\"consecutive_blocks\": -1, \"session_id\": \"s1\"}")
         .unwrap();
-    assert_eq!(block(&store), Saved::Durable { retries: 0 });
+    assert_eq!(block(&store), SaveOutcome::Durable { retries: 0 });
     let failures = shell(
         "cat .claude/runtime/power-steering/*/diagnostic.jsonl | \\
            grep '\"success\": false' | \\

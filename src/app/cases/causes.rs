@@ -1,6 +1,6 @@
 //! What stands behind a case that failed: the conditions that were judged, with the value of each part.
 
-use super::machine::Seen;
+use super::machine::StepOutcome;
 use policyd_cases::expect::Mismatch;
 use policyd_evaluation::guards::{GuardVerdict, GuardsOutcome};
 use policyd_evaluation::message::in_one_line;
@@ -10,7 +10,7 @@ use policyd_record::mask::mask;
 
 /// What led to what there was: the conditions of the consideration that is meant with the value of
 /// each part, else everything that stood against the stop or was said.
-pub(crate) fn behind(mismatch: &Mismatch, seen: &Seen) -> Vec<(String, String)> {
+pub(crate) fn behind(mismatch: &Mismatch, seen: &StepOutcome) -> Vec<(String, String)> {
     let Some(outcome) = &seen.report.outcome else {
         if let Some(guarded) = &seen.report.around.guarded {
             return behind_guards(mismatch, guarded);

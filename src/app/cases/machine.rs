@@ -57,7 +57,7 @@ pub(crate) struct Machine<'a> {
     pub world: FakeWorld,
     pub ready: &'a mut LoadedPolicy,
     /// What the case changed in the pack, as it was before.
-    unchanged: Unchanged,
+    unchanged: OriginalParts,
     recorder: Recorder,
     read_file: ReadFile<'a>,
 }
@@ -71,7 +71,7 @@ struct Before {
 }
 
 /// What came of a step.
-pub(crate) struct Seen {
+pub(crate) struct StepOutcome {
     /// Everything that can be expected, by the keys of expectations.
     pub value: Value,
     /// The report itself.
@@ -83,7 +83,7 @@ impl<'a> Machine<'a> {
     pub(crate) fn new(ready: &'a mut LoadedPolicy, read_file: ReadFile<'a>) -> Self {
         let world = FakeWorld::new();
         world.put(format!("{PROJECT}/.git/HEAD"), "ref: refs/heads/main\n");
-        let unchanged = Unchanged::of(&ready.policy);
+        let unchanged = OriginalParts::of(&ready.policy);
         script_tree(&world, false);
         script_git(&world, &LISTED_CHANGES, Vec::new());
         // A case may give a switch file, whose user honors it.
@@ -104,7 +104,7 @@ impl<'a> Machine<'a> {
         step: &CaseStep,
         detail: Detail,
         watch: Option<Rc<CoverageRecorder>>,
-    ) -> Result<Seen, CaseError> {
+    ) -> Result<StepOutcome, CaseError> {
         self.world.advance(step.after);
         self.prepare(&step.given);
         match &step.transcript {
@@ -132,7 +132,7 @@ impl<'a> Machine<'a> {
         self.remember(&step.given, &project, &event);
         if !matches!(step.on, StepAction::Event { .. }) {
             let value = perform(&self.stores(&project, watch), &step.on)?;
-            return Ok(Seen { value, report: Report::default() });
+            return Ok(StepOutcome { value, report: Report::default() });
         }
         let before = Before { entries: self.log(&project).len(), commands: self.world.ran().len() };
         let now = self.world.now();
@@ -153,7 +153,7 @@ impl<'a> Machine<'a> {
         if let (true, Value::Object(seen)) = (step.expects("classes"), &mut value) {
             seen.insert("classes".to_owned(), classes(&self.ready.words.lens, &request.event));
         }
-        Ok(Seen { value, report })
+        Ok(StepOutcome { value, report })
     }
 
     /// Changes what a step gives before its transcript goes on.
@@ -440,7 +440,7 @@ impl Drop for Machine<'_> {
 
 /// What a case may change in a pack. It is changed in place, so that every text stays where it is:
 /// the coverage watch knows it by that.
-struct Unchanged {
+struct OriginalParts {
     considerations: Vec<bool>,
     probes: Vec<bool>,
     preferences: Vec<Option<bool>>,
@@ -449,7 +449,7 @@ struct Unchanged {
     voice: String,
 }
 
-impl Unchanged {
+impl OriginalParts {
     fn of(policy: &Policy) -> Self {
         Self {
             considerations: policy.considerations.iter().map(|it| it.enabled).collect(),

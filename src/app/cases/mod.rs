@@ -16,7 +16,7 @@ use std::rc::Rc;
 use crate::gate::LoadedPolicy;
 use causes::behind;
 use error::CaseError;
-use machine::{Machine, Seen};
+use machine::{Machine, StepOutcome};
 use policyd_cases::coverage::{self, ExpectedRules};
 use policyd_cases::expect::Mismatch;
 use policyd_cases::names::NameTable;
@@ -165,7 +165,7 @@ impl<'a> Runner<'a> {
     /// Returns the report of each step of a case, or why it cannot be run.
     fn reports(&mut self, case: &Case) -> Vec<String> {
         let seen = self.steps(case, Detail::Everything, None);
-        let report = |seen: &Result<Seen, CaseError>| match seen {
+        let report = |seen: &Result<StepOutcome, CaseError>| match seen {
             Ok(seen) => self.report(seen, SnapshotFormat::Text),
             Err(error) => error.to_string(),
         };
@@ -237,7 +237,7 @@ impl<'a> Runner<'a> {
         case: &Case,
         detail: Detail,
         watch: Option<&Rc<CoverageRecorder>>,
-    ) -> Vec<Result<Seen, CaseError>> {
+    ) -> Vec<Result<StepOutcome, CaseError>> {
         let (world, suite) = (self.world, self.suite);
         let read_file = |path: &Path| suite.read_beside(world, &case.span.source.name, path);
         let mut machine = Machine::new(&mut self.ready, &read_file);
@@ -260,7 +260,7 @@ impl<'a> Runner<'a> {
         case: &Case,
         number: Option<usize>,
         step: &CaseStep,
-        seen: &Seen,
+        seen: &StepOutcome,
     ) -> Vec<Mismatch> {
         let Expect::Snapshot(span, form) = &step.expect else { return Vec::new() };
         let content = self.report(seen, *form);
@@ -317,7 +317,7 @@ impl<'a> Runner<'a> {
 
     /// The report of a step; the folder of the pack is left out of places, so that it is the same
     /// wherever the pack lies.
-    fn report(&self, Seen { report, .. }: &Seen, form: SnapshotFormat) -> String {
+    fn report(&self, StepOutcome { report, .. }: &StepOutcome, form: SnapshotFormat) -> String {
         let mut around = report.around.clone();
         let pack = &self.suite.pack;
         if around.pack == pack.name {

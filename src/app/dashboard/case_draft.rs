@@ -15,7 +15,7 @@ use policyd_cases::draft::{self, CaseDraft};
 use policyd_evaluation::called::LoggedEvent;
 use policyd_record::decision_log::Entry;
 use policyd_record::mask::mask;
-use policyd_store::file::{self, Durability, Saved};
+use policyd_store::file::{self, Durability, SaveOutcome};
 use policyd_store::runs::RUNS;
 use policyd_world::{World, WorldError};
 
@@ -90,8 +90,8 @@ fn save(world: &dyn World, folder: &Path, path: &Path, bytes: &[u8]) -> Result<(
     let failed = |why: String| PageError::Refused(format!("{}: {why}", path.display()));
     world.create_folder(folder).map_err(|error| failed(error.to_string()))?;
     match file::save(world, path, bytes, &Durability::default()) {
-        Saved::Durable { .. } | Saved::Degraded { .. } => Ok(()),
-        Saved::NotSaved { why, .. } => Err(failed(why)),
+        SaveOutcome::Durable { .. } | SaveOutcome::Degraded { .. } => Ok(()),
+        SaveOutcome::NotSaved { why, .. } => Err(failed(why)),
     }
 }
 

@@ -18,7 +18,7 @@ use policyd_base::limits::SETTINGS_FILE_BYTES_MAX;
 use policyd_facts::event::EventKind;
 use policyd_harness::ClientEvent;
 use policyd_store::administrator;
-use policyd_store::file::{Saved, rewrite};
+use policyd_store::file::{SaveOutcome, rewrite};
 use policyd_world::{World, WorldError};
 use policyd_yaml::suggest;
 
@@ -91,7 +91,10 @@ pub struct InstallRequest<'r> {
 ///
 /// # Errors
 /// A client or an event is unknown, or no client is found.
-pub fn plan_install(world: &dyn World, request: &InstallRequest<'_>) -> Result<Planned, AppError> {
+pub fn plan_install(
+    world: &dyn World,
+    request: &InstallRequest<'_>,
+) -> Result<SettingsPlan, AppError> {
     require_lasting_program(Path::new(request.program))?;
     if request.scope == SettingsScope::System {
         require_root(world)?;
@@ -160,7 +163,7 @@ pub fn plan_uninstall(
     world: &dyn World,
     clients: &[String],
     scope: SettingsScope,
-) -> Result<Planned, AppError> {
+) -> Result<SettingsPlan, AppError> {
     if scope == SettingsScope::System {
         require_root(world)?;
     }
@@ -177,7 +180,7 @@ pub fn plan_plugin(
     world: &dyn World,
     request: &InstallRequest<'_>,
     folder: &Path,
-) -> Result<Planned, AppError> {
+) -> Result<SettingsPlan, AppError> {
     let place = SettingsPlace::of(PLUGIN_CLIENT)
         .ok_or_else(|| AppError::failed_as("no client loads plugins"))?;
     let manifest = serde_json::json!({"name": "policyd", "version": env!("CARGO_PKG_VERSION"),
@@ -199,7 +202,7 @@ pub fn plan_plugin(
 }
 
 /// The change of each settings file, or the reason why the file is not changed.
-pub type Planned = Vec<Result<SettingsChange, AppError>>;
+pub type SettingsPlan = Vec<Result<SettingsChange, AppError>>;
 
 /// The files that are meant: of the clients that are named, else of those that are there.
 fn targets(
@@ -487,17 +490,17 @@ pub fn write(world: &dyn World, change: &SettingsChange) -> Result<Vec<String>, 
     let is_kept = world.stat(&kept).is_ok();
     if let (Some(before), false) = (&change.before, is_kept) {
         match rewrite(world, &kept, before.as_bytes()) {
-            Saved::Durable { .. } => {}
-            Saved::Degraded { why, .. } => unsafe_writes.push(why),
-            Saved::NotSaved { why, .. } => {
+            SaveOutcome::Durable { .. } => {}
+            SaveOutcome::Degraded { why, .. } => unsafe_writes.push(why),
+            SaveOutcome::NotSaved { why, .. } => {
                 return Err(WriteError::Backup { backup: kept, path: path.clone(), why });
             }
         }
     }
     match rewrite(world, path, after.as_bytes()) {
-        Saved::Durable { .. } => {}
-        Saved::Degraded { why, .. } => unsafe_writes.push(why),
-        Saved::NotSaved { why, .. } => {
+        SaveOutcome::Durable { .. } => {}
+        SaveOutcome::Degraded { why, .. } => unsafe_writes.push(why),
+        SaveOutcome::NotSaved { why, .. } => {
             let path = path.clone();
             return Err(match change.before {
                 Some(_) => WriteError::Changed { path, backup: kept, why },

@@ -26,7 +26,7 @@ pub enum SettingsShape {
 
 /// How a settings file is read.
 #[derive(Debug, Clone, Copy)]
-pub struct Form {
+pub struct SettingsFormat {
     /// How hook lines are nested.
     pub shape: SettingsShape,
     /// Whether its client takes comments and commas at the end.
@@ -69,11 +69,11 @@ pub struct SettingsPlace {
     hooks_file: Option<&'static str>,
     /// The key and the value in a hook line by which a hook that fails blocks; none where the client has no
     /// such setting.
-    pub failing: Option<Failing>,
+    pub failing: Option<FailureSetting>,
     /// Whether it also runs the hooks of Claude Code's settings.
     pub runs_claude_hooks: bool,
     /// How the file is read; none for one that is policyd's alone.
-    pub form: Option<Form>,
+    pub form: Option<SettingsFormat>,
     /// A hook line of an event that calls a program.
     line: fn(&ClientEvent, &str) -> Value,
     /// What its user has to do yet.
@@ -81,17 +81,17 @@ pub struct SettingsPlace {
 }
 
 /// A setting of a hook line by which a hook that fails blocks what it guards.
-pub struct Failing {
+pub struct FailureSetting {
     /// Its key in a hook line.
     pub key: &'static str,
     /// Its value; a text, or `true`.
     value: Option<&'static str>,
 }
 
-const CLAUDE_FAILING: Failing = Failing { key: "onFailure", value: Some("block") };
-const CURSOR_FAILING: Failing = Failing { key: "failClosed", value: None };
+const CLAUDE_FAILING: FailureSetting = FailureSetting { key: "onFailure", value: Some("block") };
+const CURSOR_FAILING: FailureSetting = FailureSetting { key: "failClosed", value: None };
 
-impl Failing {
+impl FailureSetting {
     /// Its value in a hook line.
     fn value(&self) -> Value {
         self.value.map_or(Value::Bool(true), Value::from)
@@ -109,9 +109,12 @@ impl Failing {
     }
 }
 
-const GROUPED: Option<Form> = Some(Form { shape: SettingsShape::Grouped, comments: false });
-const FLAT: Option<Form> = Some(Form { shape: SettingsShape::Flat, comments: false });
-const WITH_COMMENTS: Option<Form> = Some(Form { shape: SettingsShape::Grouped, comments: true });
+const GROUPED: Option<SettingsFormat> =
+    Some(SettingsFormat { shape: SettingsShape::Grouped, comments: false });
+const FLAT: Option<SettingsFormat> =
+    Some(SettingsFormat { shape: SettingsShape::Flat, comments: false });
+const WITH_COMMENTS: Option<SettingsFormat> =
+    Some(SettingsFormat { shape: SettingsShape::Grouped, comments: true });
 
 /// Every client that hooks can be installed in.
 pub const PLACES: [SettingsPlace; 7] = [
@@ -318,7 +321,7 @@ impl SettingsPlace {
             let mut line = (self.line)(moment, program);
             if let (Some(failing), Value::Object(fields)) = (&self.failing, &mut line)
                 && closed
-                && Failing::concerns(moment)
+                && FailureSetting::concerns(moment)
             {
                 fields.insert(failing.key.to_owned(), failing.value());
             }

@@ -8,7 +8,7 @@ use jsonc_parser::cst::{CstArray, CstInputValue, CstObject, CstRootNode};
 use jsonc_parser::errors::ParseError;
 use serde_json::Value;
 
-use super::places::{Failing, Form, SettingsShape};
+use super::places::{FailureSetting, SettingsFormat, SettingsShape};
 use policyd_harness as harness;
 
 /// Why a settings file cannot be edited. Lines and columns count from 1.
@@ -46,7 +46,7 @@ pub struct SettingsLine {
 /// [`SettingsError`] with the location of the invalid part.
 pub fn insert_hooks(
     text: &str,
-    form: Form,
+    form: SettingsFormat,
     wanted: &[(&str, Value)],
 ) -> Result<String, SettingsError> {
     let (root, value) = read(text, form)?;
@@ -85,7 +85,7 @@ pub fn insert_hooks(
 ///
 /// # Errors
 /// [`SettingsError`] with the location of the invalid part.
-pub fn remove_hooks(text: &str, form: Form) -> Result<String, SettingsError> {
+pub fn remove_hooks(text: &str, form: SettingsFormat) -> Result<String, SettingsError> {
     let (root, _) = read(text, form)?;
     let Some(top) = root.object_value() else { return Ok(text.to_owned()) };
     let Some(hooks) = top.object_value("hooks") else { return Ok(text.to_owned()) };
@@ -154,7 +154,7 @@ pub fn without_blanks(text: &str) -> (String, usize) {
 ///
 /// # Errors
 /// [`SettingsError`] with the location of the invalid part.
-pub fn lines(text: &str, form: Form) -> Result<Vec<SettingsLine>, SettingsError> {
+pub fn lines(text: &str, form: SettingsFormat) -> Result<Vec<SettingsLine>, SettingsError> {
     let (_, value) = read(text, form)?;
     let mut found = Vec::new();
     let events = value.get("hooks").and_then(Value::as_object);
@@ -166,7 +166,7 @@ pub fn lines(text: &str, form: Form) -> Result<Vec<SettingsLine>, SettingsError>
                 event: event.clone(),
                 command: command(it),
                 ours: is_ours(it),
-                closed: Failing::is_in(it),
+                closed: FailureSetting::is_in(it),
             }));
         }
     }
@@ -174,7 +174,7 @@ pub fn lines(text: &str, form: Form) -> Result<Vec<SettingsLine>, SettingsError>
 }
 
 /// Reads a file; an empty one holds an empty object.
-fn read(text: &str, form: Form) -> Result<(CstRootNode, Value), SettingsError> {
+fn read(text: &str, form: SettingsFormat) -> Result<(CstRootNode, Value), SettingsError> {
     let text = if text.trim().is_empty() { "{}\n" } else { text };
     if !form.comments {
         serde_json::from_str::<Value>(text)?;

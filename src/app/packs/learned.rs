@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::Found;
+use super::FoundPack;
 use super::pack_change::{PackChange, PackChangeError, USER_MANIFEST, line_end, with_files};
 use super::rule_addition::{quoted, read_cases};
 use crate::workspace::project::Project;
@@ -121,7 +121,7 @@ pub fn plan(
 }
 
 /// Returns the policy of the pack in use.
-fn policy_of(world: &dyn World, found: &Found) -> Result<Policy, LearnError> {
+fn policy_of(world: &dyn World, found: &FoundPack) -> Result<Policy, LearnError> {
     super::policy(world, found).map_err(|invalid| LearnError::Invalid(super::explain(&invalid)))
 }
 

@@ -4,10 +4,10 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::{Found, trust_store};
+use super::{FoundPack, trust_store};
 use policyd_policy::load::Pack;
 use policyd_store::document::DocumentError;
-use policyd_store::trust::Trusted;
+use policyd_store::trust::TrustedPack;
 use policyd_world::{World, WorldError};
 use policyd_yaml::Source;
 
@@ -32,7 +32,7 @@ pub struct PackChange {
     /// Files with their new texts, in the order in which they are written. A file without a text is removed.
     pub files: Vec<(PathBuf, String)>,
     /// The pack as it is afterwards.
-    pub(super) after: Found,
+    pub(super) after: FoundPack,
     /// Whether a pack that was not there before is trusted.
     pub(super) trusts_new: bool,
 }
@@ -53,18 +53,18 @@ impl PackChange {
         }
         if let (Some(trusted), Some(store)) = (trusted, trust_store(world)) {
             let hash = Some(self.after.content_hash());
-            store.add(Trusted { hash, since: world.now(), ..trusted })?;
+            store.add(TrustedPack { hash, since: world.now(), ..trusted })?;
         }
         super::compile_ahead(world, &self.after);
         Ok(())
     }
 
     /// Returns the trust in the content of the pack. `None` if the pack needs no trust, or is trusted with every change.
-    fn trusted(&self, world: &dyn World) -> Result<Option<Trusted>, DocumentError> {
+    fn trusted(&self, world: &dyn World) -> Result<Option<TrustedPack>, DocumentError> {
         let Some(store) = trust_store(world) else { return Ok(None) };
         if self.trusts_new {
             let folder = self.folder.display().to_string();
-            return Ok(Some(Trusted { folder, hash: None, since: world.now() }));
+            return Ok(Some(TrustedPack { folder, hash: None, since: world.now() }));
         }
         let all = store.all()?;
         let mut own = all.into_iter().filter(|it| Path::new(&it.folder) == self.folder);

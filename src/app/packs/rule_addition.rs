@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::pack_change::{PackChange, PackChangeError, USER_MANIFEST, with_files};
-use super::{Found, InvalidPack, folder};
+use super::{FoundPack, InvalidPack, folder};
 use policyd_base::limits::CASE_FILE_BYTES_MAX;
 use policyd_cases::shape::FOLDER;
 use policyd_store::user;
@@ -43,7 +43,7 @@ pub enum RuleAdditionError {
 /// The pack of the user.
 pub struct UserPack {
     folder: PathBuf,
-    found: Found,
+    found: FoundPack,
 }
 
 impl UserPack {

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use super::pack_change::{PackChange, PackChangeError, USER_MANIFEST, with_files};
 use super::rule_entry::{EntryKeys, RuleEntry};
-use super::{Found, UntrustedPack, UntrustedReason, folder, organization, own_directory};
+use super::{FoundPack, UntrustedPack, UntrustedReason, folder, organization, own_directory};
 use crate::workspace::project::Project;
 use policyd_policy::load::Pack;
 use policyd_policy::{Mode, Policy};
@@ -194,7 +194,7 @@ pub fn plan(
 /// The pack that is changed.
 struct OverrideTarget {
     folder: PathBuf,
-    found: Found,
+    found: FoundPack,
     owner: OverrideOwner,
 }
 
@@ -343,7 +343,7 @@ fn unknown(name: &str, policies: &[&Policy]) -> RuleChangeError {
     RuleChangeError::Unknown { name: name.to_owned(), help }
 }
 
-fn policy_of(found: &Found) -> Result<Policy, RuleChangeError> {
+fn policy_of(found: &FoundPack) -> Result<Policy, RuleChangeError> {
     super::loaded(found).map_err(|invalid| RuleChangeError::Invalid(super::explain(&invalid)))
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::Found;
+use super::FoundPack;
 use crate::cases::suite;
 use policyd_cases::expect::{Expectation, Matcher};
 use policyd_cases::happens::StepAction;
@@ -46,7 +46,7 @@ pub struct RuleTexts<'w> {
 
 impl<'w> RuleTexts<'w> {
     /// Reads the packs.
-    pub fn new(world: &'w dyn World, found: &Found) -> Self {
+    pub fn new(world: &'w dyn World, found: &FoundPack) -> Self {
         let mut packs = vec![found.pack().into_owned()];
         if found.folder().is_some() {
             packs.push(builtin::pack());

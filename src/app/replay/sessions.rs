@@ -77,7 +77,7 @@ pub fn find(world: &dyn World, paths: &[PathBuf], oldest: Timestamp) -> FoundSes
 
 /// What a file or folder is known by: its identity, or its path where the machine tells none.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
-enum Known {
+enum FileIdentity {
     Identity(u64),
     Path(PathBuf),
 }
@@ -88,8 +88,8 @@ struct Search<'w> {
     /// The path that was named, without links. A link in it cannot lead out.
     root: Option<PathBuf>,
     /// Folders looked at so far: links may lead in a ring.
-    folders: BTreeSet<Known>,
-    files: Vec<(Known, Transcript)>,
+    folders: BTreeSet<FileIdentity>,
+    files: Vec<(FileIdentity, Transcript)>,
     unreadable: Vec<(String, String)>,
 }
 
@@ -148,10 +148,10 @@ impl Search<'_> {
     }
 }
 
-fn known(path: &Path, stat: &FileStat) -> Known {
+fn known(path: &Path, stat: &FileStat) -> FileIdentity {
     match stat.identity {
-        0 => Known::Path(path.to_path_buf()),
-        identity => Known::Identity(identity),
+        0 => FileIdentity::Path(path.to_path_buf()),
+        identity => FileIdentity::Identity(identity),
     }
 }
 

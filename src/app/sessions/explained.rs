@@ -43,7 +43,7 @@ pub fn explain(
     world: &dyn World,
     project: &Project,
     mut entry: Entry,
-    found: packs::Found,
+    found: packs::FoundPack,
     choice: PackChoice,
 ) -> Explanation {
     let (mut lost, mut former) = (Vec::new(), BTreeMap::new());
@@ -101,7 +101,7 @@ impl<'a> OriginalDecision<'a> {
 }
 
 /// The pack of the organization as it is now. `None`, with the reason in `lost`, if it is not used.
-fn organization_pack(world: &dyn World, lost: &mut Vec<String>) -> Option<packs::Found> {
+fn organization_pack(world: &dyn World, lost: &mut Vec<String>) -> Option<packs::FoundPack> {
     match organization::find(world) {
         Ok(Some(found)) => return Some(found),
         Ok(None) => lost.push("the organization no longer has rules".to_owned()),
@@ -115,10 +115,10 @@ fn pack_of(
     world: &dyn World,
     project: &Project,
     choice: PackChoice,
-    today: packs::Found,
+    today: packs::FoundPack,
     decided: OriginalDecision<'_>,
     lost: &mut Vec<String>,
-) -> packs::Found {
+) -> packs::FoundPack {
     if choice == PackChoice::Named {
         return today;
     }
@@ -146,7 +146,7 @@ fn pack_of(
 fn decided_by(
     world: &dyn World,
     project: &Project,
-    found: &packs::Found,
+    found: &packs::FoundPack,
     entry: &Entry,
     then: OriginalDecision<'_>,
     lost: &mut Vec<String>,

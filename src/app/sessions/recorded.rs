@@ -37,7 +37,7 @@ pub fn log_paths(world: &dyn World, project: &Project, policy: Option<&Policy>) 
 pub fn policy(
     world: &dyn World,
     project: &Project,
-    found: &packs::Found,
+    found: &packs::FoundPack,
 ) -> Result<Policy, InvalidPack> {
     let mut policy = packs::policy(world, found)?;
     if let Some(config) = GateStatus::read(world, project, None, world.now()).config {

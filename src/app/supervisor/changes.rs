@@ -178,7 +178,8 @@ impl<'a> Tree<'a> {
         let mut files = BTreeMap::new();
         let tracked = differing(&told);
         let new = listed.split('\0').filter(|it| !it.is_empty());
-        let new = new.map(|it| (it.to_owned(), Differing { new: true, ..Differing::default() }));
+        let new =
+            new.map(|it| (it.to_owned(), ChangedFile { new: true, ..ChangedFile::default() }));
         for (at, (path, it)) in tracked.into_iter().chain(new).enumerate() {
             let state = self.state(base, &path, &it, at < FILES_READ_MAX);
             files.insert(path, state);
@@ -190,7 +191,7 @@ impl<'a> Tree<'a> {
         Some(FileContent { fingerprint, committed, files })
     }
 
-    fn state(&self, base: &str, name: &str, it: &Differing, closely: bool) -> FileState {
+    fn state(&self, base: &str, name: &str, it: &ChangedFile, closely: bool) -> FileState {
         let path = self.root.join(name);
         let read = closely.then(|| self.world.read(&path, FILE_BYTES_MAX).ok()).flatten();
         let lines = read.as_ref().map(|bytes| {
@@ -246,7 +247,7 @@ fn hashed(line: &[u8]) -> u64 {
 
 /// What git says of a file that differs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-struct Differing {
+struct ChangedFile {
     /// Lines added and removed.
     lines: u32,
     /// Its mode, if only that changed.
@@ -257,8 +258,8 @@ struct Differing {
 }
 
 /// Reads `git diff --raw --numstat -z`.
-fn differing(told: &str) -> BTreeMap<String, Differing> {
-    let mut files: BTreeMap<String, Differing> = BTreeMap::new();
+fn differing(told: &str) -> BTreeMap<String, ChangedFile> {
+    let mut files: BTreeMap<String, ChangedFile> = BTreeMap::new();
     let mut parts = told.split('\0').filter(|it| !it.is_empty());
     while let Some(part) = parts.next() {
         if let Some(modes) = part.strip_prefix(':') {

@@ -44,7 +44,7 @@ impl Supervisor<'_> {
             None => {
                 let why = report.around.no_opinion.clone().unwrap_or_default();
                 // A human who switched the gate off takes the agent's word.
-                let is_wanted = report.unjudged.as_ref().is_some_and(gate::Unjudged::is_wanted);
+                let is_wanted = report.unjudged.as_ref().is_some_and(gate::SkipReason::is_wanted);
                 if !is_wanted || self.run.switched.off.is_none() {
                     let why = report.around.problems.first().cloned().unwrap_or(why);
                     return Claim::Refused(format!("it could not be judged: {why}"));

@@ -11,7 +11,7 @@ use crate::tasks::{FailureReport, Stores};
 use crate::workspace::local_time::WallClock;
 use policyd_base::limits::EVIDENCE_CHARS_MAX;
 use policyd_evaluation::message::cut;
-use policyd_policy::failures::{Classified, FailureClassifier, RetryContext};
+use policyd_policy::failures::{FailureClassification, FailureClassifier, RetryContext};
 use policyd_record::mask::mask;
 use policyd_state::breaker;
 use policyd_state::dead_letter::{Attempt, Task};
@@ -71,7 +71,12 @@ impl Supervisor<'_> {
     }
 
     /// How long to wait before the next attempt, and why.
-    fn wait(&mut self, found: &Classified, text: &str, attempt: u32) -> Option<(Duration, String)> {
+    fn wait(
+        &mut self,
+        found: &FailureClassification,
+        text: &str,
+        attempt: u32,
+    ) -> Option<(Duration, String)> {
         let now = self.world.now();
         let millis = now.millis().rem_euclid(86_400_000).unsigned_abs();
         let waits = self.policy().failures.waits;
@@ -107,7 +112,12 @@ impl Supervisor<'_> {
     }
 
     /// Counts a failed turn against its task; returns whether the task is a dead letter now.
-    fn fail_task(&mut self, stores: &Stores<'_>, found: &Classified, line: &str) -> bool {
+    fn fail_task(
+        &mut self,
+        stores: &Stores<'_>,
+        found: &FailureClassification,
+        line: &str,
+    ) -> bool {
         let report = FailureReport {
             task: self.task(),
             attempt: Attempt {

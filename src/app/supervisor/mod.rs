@@ -25,7 +25,7 @@ use serde_json::json;
 
 use crate::error::AppError;
 use crate::gate::LoadedPolicy;
-use crate::packs::Found;
+use crate::packs::FoundPack;
 use crate::tasks::{StoreLocation, Stores};
 use crate::workspace::human::RUN_VARIABLE;
 use crate::workspace::project::{self, Project};
@@ -76,7 +76,7 @@ pub fn run(
     world: &dyn World,
     observer: &mut dyn RunObserver,
     mut policy: Policy,
-    found: Found,
+    found: FoundPack,
     request: &RunRequest,
 ) -> Result<RunStatus, AppError> {
     let project = project::find(world, None);

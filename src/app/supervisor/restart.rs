@@ -48,7 +48,7 @@ impl Supervisor<'_> {
     /// Writes one of the files of a run durably; that it could not be written is said.
     pub(super) fn write(&mut self, path: &Path, text: &str) {
         let saved = file::save(self.world, path, text.as_bytes(), &self.durability);
-        if let file::Saved::NotSaved { why, .. } = saved {
+        if let file::SaveOutcome::NotSaved { why, .. } = saved {
             self.problem(&format!("{}: {why}", path.display()));
         }
     }
@@ -171,7 +171,7 @@ impl Supervisor<'_> {
                 Ok(bytes) => {
                     let saved =
                         file::save(self.world, &folder.join(name), &bytes, &self.durability);
-                    if let file::Saved::NotSaved { why, .. } = saved {
+                    if let file::SaveOutcome::NotSaved { why, .. } = saved {
                         return Err(WorldError::Io(why));
                     }
                 }

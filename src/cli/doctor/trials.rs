@@ -27,12 +27,12 @@ const CALLS: usize = 5;
 const SLOW: Duration = Duration::from_millis(500);
 
 /// What a hook answered.
-struct Answered {
+struct HookAnswer {
     code: u8,
     stdout: String,
 }
 
-impl Answered {
+impl HookAnswer {
     fn value(&self) -> Option<Value> {
         if self.stdout.is_empty() {
             Some(json!({}))
@@ -94,7 +94,7 @@ fn blocked_and_released(about: &'static str, error: &str) -> DoctorCheck {
     let first = call(&world, &["--hook", "stop"], &payload());
     let after = payload().replace("\"stop_hook_active\":false", "\"stop_hook_active\":true");
     let second = call(&world, &["--hook", "stop"], &after);
-    let is_sound = |it: &Answered| it.code == 0 && !it.notice().is_empty();
+    let is_sound = |it: &HookAnswer| it.code == 0 && !it.notice().is_empty();
     if !is_sound(&first) || !first.blocks() {
         return DoctorCheck::new(about, CheckHealth::Bad, first.unexpected());
     }
@@ -108,7 +108,7 @@ fn blocked_and_released(about: &'static str, error: &str) -> DoctorCheck {
 }
 
 /// The failing test is blocked, and this is what the agent reads.
-fn good_payload(answered: &Answered) -> DoctorCheck {
+fn good_payload(answered: &HookAnswer) -> DoctorCheck {
     let health =
         if answered.code == 0 && answered.blocks() { CheckHealth::Good } else { CheckHealth::Bad };
     let text = match health {
@@ -120,7 +120,7 @@ fn good_payload(answered: &Answered) -> DoctorCheck {
     check
 }
 
-fn harmless_and_told(about: &'static str, answered: &Answered) -> DoctorCheck {
+fn harmless_and_told(about: &'static str, answered: &HookAnswer) -> DoctorCheck {
     let notice = answered.notice();
     let sound = answered.code == 0 && !answered.blocks() && !notice.is_empty();
     let health = if sound { CheckHealth::Good } else { CheckHealth::Bad };
@@ -270,7 +270,7 @@ fn payload() -> String {
 }
 
 /// Calls the program as a client does.
-fn call(world: &FakeWorld, arguments: &[&str], stdin: &str) -> Answered {
+fn call(world: &FakeWorld, arguments: &[&str], stdin: &str) -> HookAnswer {
     let (mut stdin, mut stdout, mut stderr) = (stdin.as_bytes(), Vec::new(), Vec::new());
     let mut console = Console {
         stdin: &mut stdin,
@@ -283,5 +283,5 @@ fn call(world: &FakeWorld, arguments: &[&str], stdin: &str) -> Answered {
     };
     let words = ["policyd", "eval"].iter().chain(arguments).map(OsString::from);
     let code = crate::run(world, &mut console, &words.collect::<Vec<_>>());
-    Answered { code, stdout: String::from_utf8_lossy(&stdout).into_owned() }
+    HookAnswer { code, stdout: String::from_utf8_lossy(&stdout).into_owned() }
 }

@@ -1,7 +1,7 @@
 //! `policyd init --example`: the example packs of the book.
 
 use super::target::Target;
-use super::{Failed, put};
+use super::{FailedFile, put};
 use crate::{Console, EXIT_BROKEN, EXIT_OK, EXIT_USAGE};
 use policyd_book::{self as book, EXAMPLES};
 use policyd_yaml::suggest;
@@ -21,7 +21,7 @@ pub(super) fn write(
     target: &Target<'_>,
     console: &mut Console<'_>,
     name: &str,
-) -> Result<u8, Failed> {
+) -> Result<u8, FailedFile> {
     let Some(example) = book::example(name) else {
         let names: Vec<&str> = EXAMPLES.iter().map(|it| it.name).collect();
         let help = suggest::nearest(name, &names).map_or_else(

@@ -9,7 +9,7 @@ use policyd_policy::field_value::Word;
 use policyd_policy::signals::Signals;
 use policyd_record::mask::mask;
 use policyd_state::signal::{End, SignalPhase};
-use policyd_store::signals::{AppendedDrift, Processed, SignalFollowUp, StoredSignal};
+use policyd_store::signals::{AppendedDrift, FollowUpResult, SignalFollowUp, StoredSignal};
 use policyd_yaml::time::{Timestamp, duration_text, rough_text};
 
 /// Characters that end a line, in a terminal or in a log of CI.
@@ -248,7 +248,7 @@ fn shown_drift(kind: &str, drift: &AppendedDrift, why: &str) -> (Value, String) 
 pub(super) fn processed(
     console: &mut Console<'_>,
     deeds: &[SignalFollowUp],
-    done: &Processed,
+    done: &FollowUpResult,
     format: ListFormat,
 ) {
     let shown = |kind: &str, it: &StoredSignal, why: &str| {

@@ -11,7 +11,7 @@ use crate::table::{Member, NamedItems};
 use crate::types::{Domain, Evidence, NameClass, Type};
 
 /// A member whose owner was typed.
-struct Reached<'a> {
+struct TypedMember<'a> {
     owner: Type,
     /// The names that lead to the owner, as `uses` has them.
     path: &'a str,
@@ -47,7 +47,7 @@ impl Checker<'_> {
             rest = others;
             let name = path.member(step);
             let range = step.range.start as usize..step.range.end as usize;
-            let reached = Reached { owner, path: &names, name, range };
+            let reached = TypedMember { owner, path: &names, name, range };
             owner = match (step.access, own) {
                 (MemberAccess::Field, _) => self.property(&reached),
                 (MemberAccess::Call(_), arguments) => self.call(&reached, arguments),
@@ -106,8 +106,8 @@ impl Checker<'_> {
         Type::Any
     }
 
-    fn property(&mut self, reached: &Reached<'_>) -> Type {
-        let Reached { owner, path, name, ref range } = *reached;
+    fn property(&mut self, reached: &TypedMember<'_>) -> Type {
+        let TypedMember { owner, path, name, ref range } = *reached;
         let start = range.start;
         match (owner, self.names.table().find(owner, name)) {
             (Type::Any, _) => Type::Any,
@@ -148,8 +148,8 @@ impl Checker<'_> {
         field.result
     }
 
-    fn call(&mut self, reached: &Reached<'_>, arguments: &[Expr]) -> Type {
-        let Reached { owner, path, name, ref range } = *reached;
+    fn call(&mut self, reached: &TypedMember<'_>, arguments: &[Expr]) -> Type {
+        let TypedMember { owner, path, name, ref range } = *reached;
         let start = range.start;
         let Some(row) = self.names.table().find(owner, name).filter(|_| owner != Type::Any) else {
             arguments.iter().for_each(|it| {
@@ -273,8 +273,8 @@ impl Checker<'_> {
         row.result
     }
 
-    fn unknown_member(&mut self, reached: &Reached<'_>) -> Type {
-        let Reached { owner, name, ref range, .. } = *reached;
+    fn unknown_member(&mut self, reached: &TypedMember<'_>) -> Type {
+        let TypedMember { owner, name, ref range, .. } = *reached;
         let start = range.start;
         let mut known = self.members_of(owner);
         known.sort_unstable();

@@ -122,14 +122,14 @@ const SECTIONS: [(&str, &[&str]); 5] = [
 ];
 
 /// A name that a vocabulary defines and no expression asks for.
-pub(super) struct Unused<'s> {
+pub(super) struct UnusedName<'s> {
     section: &'static str,
     pub(super) key: &'s Node,
     /// The inherited names of its section.
     pub(super) inherited: Vec<&'s str>,
 }
 
-pub(super) fn unused_names<'s>(subject: &'s Subject<'_>) -> Vec<Unused<'s>> {
+pub(super) fn unused_names<'s>(subject: &'s Subject<'_>) -> Vec<UnusedName<'s>> {
     let own = subject.file("vocabulary.yaml").filter(|it| !builtin::wrote(&it.span.source));
     let Some(vocabulary) = own else { return Vec::new() };
     // As it is asked for without blanks: `kind( "test" )`.
@@ -157,7 +157,7 @@ pub(super) fn unused_names<'s>(subject: &'s Subject<'_>) -> Vec<Unused<'s>> {
                 let is_own = |it: &&str| keys.iter().any(|(key, _)| key.says(it));
                 let all = defined(subject, section).iter().map(String::as_str);
                 let inherited = all.filter(|it| !is_own(it)).collect();
-                unused.push(Unused { section, key, inherited });
+                unused.push(UnusedName { section, key, inherited });
             }
         }
     }
@@ -182,7 +182,7 @@ pub(crate) fn unused_pattern(subject: &Subject<'_>, out: &mut Findings) {
     }
     // Names of forges inform other packs about the project.
     let unused = unused_names(subject).into_iter().filter(|it| it.section != "forges");
-    for Unused { key, inherited, .. } in unused {
+    for UnusedName { key, inherited, .. } in unused {
         let name = key.text().unwrap_or_default();
         if slip(name, &inherited).is_none() {
             let message = format!("no expression uses `{name}`");

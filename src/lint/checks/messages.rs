@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, PoisonError};
 
 use super::entries::guards;
-use super::rules::{Ranked, nothing_left};
+use super::rules::{RankedEntry, nothing_left};
 use super::terms::asked;
 use crate::pairs::KnownPairs;
 use crate::subject::PackEntry;
@@ -49,7 +49,7 @@ pub(crate) fn unreachable_text(subject: &Subject<'_>, out: &mut Findings) {
             let message = "this text is never used".to_owned();
             let place = Some(choice.get("text").unwrap_or(choice).span.clone());
             let group = choice.get("voice").and_then(Node::text);
-            Some(Ranked { message, place, group, when })
+            Some(RankedEntry { message, place, group, when })
         });
         nothing_left(subject, &texts.collect::<Vec<_>>(), subject.names(), out);
     }

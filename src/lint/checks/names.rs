@@ -12,7 +12,7 @@ use policyd_yaml::node::Node;
 use policyd_yaml::{secrets, suggest};
 
 /// A kind of names that facts have.
-struct Named {
+struct FactNames {
     ids: PackName,
     /// What such a name is.
     what: &'static str,
@@ -26,8 +26,8 @@ const fn named(
     what: &'static str,
     file: &'static str,
     known: for<'s> fn(&'s Subject<'_>) -> Vec<Cow<'s, str>>,
-) -> Named {
-    Named { ids, what, file, known }
+) -> FactNames {
+    FactNames { ids, what, file, known }
 }
 
 /// Ids of a section of a file.
@@ -61,7 +61,7 @@ fn classes<'s>(subject: &'s Subject<'_>) -> Vec<Cow<'s, str>> {
 }
 
 /// Kinds of names that a file or policyd defines.
-const DEFINED: &[Named] = &[
+const DEFINED: &[FactNames] = &[
     named(PackName::Signal, "signal", "signals.yaml", signals),
     named(PackName::Excuse, "excuse", "rationalizations.yaml", excuses),
     named(PackName::Alarm, "alarm", "dead_letter.yaml", |it| ids(it, "dead_letter.yaml", "alarms")),
@@ -92,7 +92,7 @@ pub(super) const MODES: [&str; 11] = [
 
 /// Whether a name is one of those that are known. Of breakers only those of probes are: expressions
 /// can name others freely.
-fn is_known(row: &Named, name: &str, known: &[Cow<'_, str>]) -> bool {
+fn is_known(row: &FactNames, name: &str, known: &[Cow<'_, str>]) -> bool {
     name.is_empty()
         || (row.ids == PackName::Breaker && !name.starts_with("probe/"))
         || known.iter().any(|it| word_matches(it, name))

@@ -43,7 +43,7 @@ pub(crate) fn never_fires(subject: &Subject<'_>, out: &mut Findings) {
 }
 
 /// Two conditions of an entry: where the first is as said, the second is never as said.
-struct Odds {
+struct ConditionPair {
     files: &'static [&'static str],
     first: (&'static str, bool),
     second: (&'static str, bool),
@@ -51,29 +51,29 @@ struct Odds {
     note: &'static str,
 }
 
-const ODDS: &[Odds] = &[
-    Odds {
+const ODDS: &[ConditionPair] = &[
+    ConditionPair {
         files: &guards::FILES,
         first: ("when", true),
         second: ("unless", false),
         message: "`unless` is true whenever `when` is",
         note: "the guard never fires",
     },
-    Odds {
+    ConditionPair {
         files: &guards::FILES,
         first: ("when", true),
         second: ("unless", true),
         message: "`unless` is never true together with `when`",
         note: "it has no effect",
     },
-    Odds {
+    ConditionPair {
         files: &["considerations.yaml", "checkers.yaml"],
         first: ("when", true),
         second: ("satisfied", true),
         message: "`satisfied` is never true together with `when`",
         note: "the check always fires where it applies",
     },
-    Odds {
+    ConditionPair {
         files: &["considerations.yaml", "checkers.yaml"],
         first: ("satisfied", false),
         second: ("blocking", true),

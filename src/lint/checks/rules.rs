@@ -145,7 +145,7 @@ const FIRST_DECIDES: [(&str, &str); 3] =
     [("dead_letter.yaml", "review"), ("escalation.yaml", "triggers"), ("signals.yaml", "drift")];
 
 /// An entry of a list in which the first entry that applies decides.
-pub(super) struct Ranked<'n> {
+pub(super) struct RankedEntry<'n> {
     /// The message if earlier entries cover every case.
     pub(super) message: String,
     /// Place of an entry of this pack; none if it is inherited.
@@ -168,7 +168,7 @@ pub(crate) fn unreachable_rule(subject: &Subject<'_>, out: &mut Findings) {
             let ordered = section == "review";
             let group = it.get("group").or_else(|| it.get("do").filter(|_| ordered));
             let message = format!("`{}` never decides", id.text()?);
-            Some(Ranked {
+            Some(RankedEntry {
                 message,
                 place: Some(id.span.clone()),
                 group: group.and_then(Node::text),
@@ -183,10 +183,15 @@ pub(crate) fn unreachable_rule(subject: &Subject<'_>, out: &mut Findings) {
         let rows = (1..).zip(rows).filter_map(|(number, it)| {
             let when = it.get("when")?;
             let (place, message) = (Some(when.span.clone()), format!("row {number} never decides"));
-            Some(Ranked { message, place, group: None, when: Some(Expr::parse(when.text()?)?) })
+            Some(RankedEntry {
+                message,
+                place,
+                group: None,
+                when: Some(Expr::parse(when.text()?)?),
+            })
         });
         if let Some(names) = names {
-            let rows: Vec<Ranked<'_>> = rows.collect();
+            let rows: Vec<RankedEntry<'_>> = rows.collect();
             nothing_left(subject, &rows, names, out);
             let none: Vec<(&Expr, bool)> =
                 rows.iter().filter_map(|row| Some((row.when.as_deref()?, false))).collect();
@@ -206,12 +211,12 @@ pub(crate) fn unreachable_rule(subject: &Subject<'_>, out: &mut Findings) {
 /// Reports entries for which earlier ones leave no case. The conditions see `names`.
 pub(super) fn nothing_left(
     subject: &Subject<'_>,
-    entries: &[Ranked<'_>],
+    entries: &[RankedEntry<'_>],
     names: &Names,
     out: &mut Findings,
 ) {
     let mut conditions = String::new();
-    for Ranked { place, group, when, .. } in entries {
+    for RankedEntry { place, group, when, .. } in entries {
         let when = when.as_deref().map(Expr::canonical);
         conditions.push_str(&format!("{}\0{group:?}\0{when:?}\n", place.is_some()));
     }
@@ -232,7 +237,7 @@ pub(super) fn nothing_left(
 }
 
 /// The entries for which earlier ones leave no case, each with the last of those.
-fn covered_entries(entries: &[Ranked<'_>], names: &Names) -> Vec<(usize, usize)> {
+fn covered_entries(entries: &[RankedEntry<'_>], names: &Names) -> Vec<(usize, usize)> {
     let mut found = Vec::new();
     for (at, entry) in entries.iter().enumerate() {
         let own = entry.when.as_deref().map(|term| (term, true));

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::slice;
 use std::sync::Arc;
 
-use super::rules::{Ranked, nothing_left};
+use super::rules::{RankedEntry, nothing_left};
 use crate::logic::{BEFORE_MAX, Satisfiability, possible};
 use crate::subject::PackEntry;
 use crate::{Findings, Subject};
@@ -24,7 +24,7 @@ fn session_types<'s>(subject: &'s Subject<'_>) -> Vec<(String, Arc<Expr>, Option
 }
 
 pub(crate) fn unreachable_session_type(subject: &Subject<'_>, out: &mut Findings) {
-    let types = session_types(subject).into_iter().map(|(id, when, own)| Ranked {
+    let types = session_types(subject).into_iter().map(|(id, when, own)| RankedEntry {
         message: format!("no session has the type `{id}`"),
         place: own.map(|it| it.id.span.clone()),
         group: None,

@@ -45,17 +45,17 @@ const HOME: [&str; 30] = [
 /// Beginnings of an expression in a text, each with its end.
 const IN_TEXT: [(&str, char); 3] = [("${", '}'), ("#{", '}'), ("{", '}')];
 /// Quoting operators of Perl and Ruby, each with what it makes of its text.
-const OPERATORS: [(&str, Quoted); 10] = [
-    ("qq", Quoted::Text),
-    ("qw", Quoted::Words),
-    ("qx", Quoted::Command),
-    ("%q", Quoted::Text),
-    ("%Q", Quoted::Text),
-    ("%w", Quoted::Words),
-    ("%W", Quoted::Words),
-    ("%x", Quoted::Command),
-    ("%", Quoted::Text),
-    ("q", Quoted::Text),
+const OPERATORS: [(&str, QuotedText); 10] = [
+    ("qq", QuotedText::Text),
+    ("qw", QuotedText::Words),
+    ("qx", QuotedText::Command),
+    ("%q", QuotedText::Text),
+    ("%Q", QuotedText::Text),
+    ("%w", QuotedText::Words),
+    ("%W", QuotedText::Words),
+    ("%x", QuotedText::Command),
+    ("%", QuotedText::Text),
+    ("q", QuotedText::Text),
 ];
 /// Brackets that quoting operators accept, with those that close them.
 const BRACKETS: [(char, char); 4] = [('(', ')'), ('{', '}'), ('[', ']'), ('<', '>')];
@@ -66,7 +66,7 @@ pub(super) const UNKNOWN: &str = "${__unknown__}";
 
 /// What a quoting operator makes.
 #[derive(Debug, Clone, Copy)]
-enum Quoted {
+enum QuotedText {
     /// A text.
     Text,
     /// A list of words.
@@ -161,15 +161,15 @@ fn delimited(text: &str) -> Option<(&str, &str)> {
 }
 
 /// Returns the literal that a quoting operator makes of a text.
-fn quoted(text: &str, what: Quoted) -> String {
+fn quoted(text: &str, what: QuotedText) -> String {
     let literal = |it: &str| format!("\"{}\"", it.replace('"', "\\\""));
     match what {
-        Quoted::Text => literal(text),
-        Quoted::Words => {
+        QuotedText::Text => literal(text),
+        QuotedText::Words => {
             let words: Vec<String> = text.split_whitespace().map(literal).collect();
             format!("[{}]", words.join(", "))
         }
-        Quoted::Command => format!("system({})", literal(text)),
+        QuotedText::Command => format!("system({})", literal(text)),
     }
 }
 

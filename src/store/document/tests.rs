@@ -22,7 +22,7 @@ use crate::runs::RunStore;
 use crate::session_projects::{SessionProject, SessionProjects};
 use crate::signals::SignalStore;
 use crate::summaries::{Summaries, Summary};
-use crate::trust::{TrustStore, Trusted};
+use crate::trust::{TrustStore, TrustedPack};
 use crate::user_choices::UserChoiceStore;
 use crate::user_state::UserStateFile;
 use policyd_base::id::SessionId;
@@ -89,7 +89,7 @@ fn enforce(world: &FakeWorld, number: u32) {
 
 fn trust(world: &FakeWorld, number: u32) {
     let store = TrustStore::new(world, Path::new("/home/me/.config/policyd"));
-    let trusted = Trusted { folder: number.to_string(), hash: None, since: world.now() };
+    let trusted = TrustedPack { folder: number.to_string(), hash: None, since: world.now() };
     drop(store.add(trusted));
 }
 

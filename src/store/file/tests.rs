@@ -7,7 +7,7 @@ use policyd_world::fake::{FakeWorld, Op};
 
 const PATH: &str = "/work/state.json";
 
-fn saved(world: &FakeWorld) -> Saved {
+fn saved(world: &FakeWorld) -> SaveOutcome {
     world.put_folder("/work");
     save(world, Path::new(PATH), b"{\"n\": 2}", &Durability::default())
 }
@@ -21,7 +21,7 @@ fn effects_of_the_first_second_and_third_save() {
     let world = FakeWorld::new();
     let steps = |world: &FakeWorld| {
         world.clear_log();
-        assert_eq!(saved(world), Saved::Durable { retries: 0 });
+        assert_eq!(saved(world), SaveOutcome::Durable { retries: 0 });
         world.log().join("; ")
     };
     let prepare = "write .state.json.tmp 8; sync_file .state.json.tmp; read .state.json.tmp";
@@ -48,7 +48,7 @@ fn a_refused_replacement_is_tried_again_and_then_written_in_place() {
         let world = FakeWorld::new();
         world.put(PATH, "{}");
         world.refuse_times(Op::Exchange, "", times, no());
-        assert_eq!(saved(&world), Saved::Durable { retries: expected });
+        assert_eq!(saved(&world), SaveOutcome::Durable { retries: expected });
     }
     for times in [3, u32::MAX] {
         let world = FakeWorld::new();
@@ -56,7 +56,7 @@ fn a_refused_replacement_is_tried_again_and_then_written_in_place() {
         world.without_exchange();
         world.refuse_times(Op::Rename, "", times, no());
         let why = "replace: no".to_owned();
-        assert_eq!(saved(&world), Saved::Degraded { retries: 2, why });
+        assert_eq!(saved(&world), SaveOutcome::Degraded { retries: 2, why });
         assert_eq!(world.get(PATH).unwrap(), b"{\"n\": 2}");
         assert_eq!(world.elapsed(), Duration::from_millis(300));
     }
@@ -69,7 +69,7 @@ fn a_file_system_that_does_not_sync_degrades_at_once() {
     world.refuse_always(Op::SyncFile, "", WorldError::Unsupported);
     world.refuse_always(Op::SyncFolder, "", WorldError::Unsupported);
     let why = "sync: not supported by this file system".to_owned();
-    let degraded = Saved::Degraded { retries: 0, why };
+    let degraded = SaveOutcome::Degraded { retries: 0, why };
     assert_eq!(saved(&world), degraded);
     assert_eq!(world.get(PATH).unwrap(), b"{\"n\": 2}");
     assert_eq!(world.elapsed(), Duration::ZERO, "nothing is tried again");
@@ -78,7 +78,7 @@ fn a_file_system_that_does_not_sync_degrades_at_once() {
     assert_eq!(world.get(PATH).unwrap(), b"{\"n\": 4}");
     // What was written is read back all the same.
     world.corrupt_reads(3);
-    assert!(matches!(saved(&world), Saved::NotSaved { .. }));
+    assert!(matches!(saved(&world), SaveOutcome::NotSaved { .. }));
 }
 
 #[test]
@@ -87,7 +87,7 @@ fn a_full_disk_leaves_the_old_value() {
         let world = FakeWorld::new();
         world.put(PATH, "{}");
         world.refuse_always(op, ".tmp", no());
-        assert!(matches!(saved(&world), Saved::NotSaved { retries: 2, .. }), "{op:?}");
+        assert!(matches!(saved(&world), SaveOutcome::NotSaved { retries: 2, .. }), "{op:?}");
         assert_eq!(world.get(PATH).unwrap(), b"{}", "{op:?}");
     }
 }
@@ -97,11 +97,11 @@ fn a_write_that_reads_back_differently_is_a_failure() {
     let world = FakeWorld::new();
     world.put(PATH, "{}");
     world.corrupt_reads(1);
-    assert_eq!(saved(&world), Saved::Durable { retries: 1 });
+    assert_eq!(saved(&world), SaveOutcome::Durable { retries: 1 });
     world.corrupt_reads(3);
     let why = "data_mismatch".to_owned();
     let code = Code::RetriesExhausted;
-    assert_eq!(saved(&world), Saved::NotSaved { retries: 2, why, code });
+    assert_eq!(saved(&world), SaveOutcome::NotSaved { retries: 2, why, code });
 }
 
 #[test]
@@ -109,7 +109,7 @@ fn without_fsync_and_verification_nothing_is_synced_or_read() {
     let world = FakeWorld::new();
     let durability = Durability { fsync: false, verify: false, ..Durability::default() };
     let outcome = save(&world, Path::new(PATH), b"{}", &durability);
-    assert_eq!(outcome, Saved::Durable { retries: 0 });
+    assert_eq!(outcome, SaveOutcome::Durable { retries: 0 });
     assert!(!world.log().iter().any(|it| it.starts_with("sync") || it.starts_with("read")));
 }
 

@@ -21,7 +21,7 @@ fn at(name: &str) -> String {
 }
 
 /// Blocks once more.
-fn block(world: &FakeWorld) -> Saved {
+fn block(world: &FakeWorld) -> SaveOutcome {
     let store = store(world);
     let mut locked = store.lock(&id(), WAIT).unwrap();
     let mut state = locked.load().state;
@@ -46,7 +46,7 @@ fn log_of(world: &FakeWorld) -> Vec<Value> {
 #[test]
 fn effects_of_the_first_and_of_a_later_block() {
     let world = FakeWorld::new();
-    assert_eq!(block(&world), Saved::Durable { retries: 0 });
+    assert_eq!(block(&world), SaveOutcome::Durable { retries: 0 });
     let short = |world: &FakeWorld| -> Vec<String> {
         let numbers = |word: &&str| word.parse::<u32>().is_err();
         let log = world.log();
@@ -72,9 +72,9 @@ fn effects_of_the_first_and_of_a_later_block() {
         "append $/s1/diagnostic.jsonl",
     ];
     assert_eq!(short(&world), first);
-    assert_eq!(block(&world), Saved::Durable { retries: 0 });
+    assert_eq!(block(&world), SaveOutcome::Durable { retries: 0 });
     world.clear_log();
-    assert_eq!(block(&world), Saved::Durable { retries: 0 });
+    assert_eq!(block(&world), SaveOutcome::Durable { retries: 0 });
     let later = [
         "lock $/s1/.state.lock",
         "read $/s1/state.json",
@@ -99,7 +99,7 @@ fn an_unchanged_state_is_not_written() {
     let store = store(&world);
     let mut locked = store.lock(&id(), WAIT).unwrap();
     let state = locked.load().state;
-    assert_eq!(locked.commit(&state), Saved::Durable { retries: 0 });
+    assert_eq!(locked.commit(&state), SaveOutcome::Durable { retries: 0 });
     assert_eq!(world.log().len(), 2, "{:?}", world.log());
 }
 
@@ -193,7 +193,7 @@ fn a_pipe_in_place_of_the_state_is_put_aside() {
         found.origin,
         StateOrigin::Recovered { reason: Corruption::NotAFile, from: RecoverySource::Nothing }
     ));
-    assert_eq!(block(&world), Saved::Durable { retries: 0 });
+    assert_eq!(block(&world), SaveOutcome::Durable { retries: 0 });
 }
 
 #[test]
@@ -214,7 +214,7 @@ fn a_newer_file_is_read_and_never_written() {
     world.put(at("state.json"), newer);
     assert_eq!(load(&world).origin, StateOrigin::Newer { version: 99 });
     let saved = block(&world);
-    assert!(matches!(saved, Saved::NotSaved { retries: 0, .. }), "{saved:?}");
+    assert!(matches!(saved, SaveOutcome::NotSaved { retries: 0, .. }), "{saved:?}");
     assert_eq!(world.get(at("state.json")).unwrap(), newer.as_bytes());
 }
 
@@ -234,9 +234,9 @@ fn a_failed_save_is_logged_attempt_by_attempt() {
     let world = FakeWorld::new();
     let _ = block(&world);
     world.refuse_times(Op::SyncFile, "", 1, WorldError::Io("disk full".to_owned()));
-    assert_eq!(block(&world), Saved::Durable { retries: 1 });
+    assert_eq!(block(&world), SaveOutcome::Durable { retries: 1 });
     world.refuse_always(Op::SyncFile, "", WorldError::Io("disk full".to_owned()));
-    assert!(matches!(block(&world), Saved::NotSaved { retries: 2, .. }));
+    assert!(matches!(block(&world), SaveOutcome::NotSaved { retries: 2, .. }));
     let rows: Vec<Value> = log_of(&world)
         .iter()
         .map(|it| json!([it["operation"], it["retry_count"], it["code"], it["success"]]))

@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use super::SignalStore;
 use super::found::message_of;
-use super::ledger::Ending;
+use super::ledger::SignalEnd;
 use crate::document::DocumentError;
 use policyd_state::signal::End;
 use policyd_world::WorldError;
@@ -34,7 +34,7 @@ pub struct RequestAnswer {
 impl RequestAnswer {
     /// Returns the answer of an entry. `None` if the entry has no id or no end.
     fn of(entry: &Value) -> Option<Self> {
-        let entry = Ending::read(entry);
+        let entry = SignalEnd::read(entry);
         let fields = entry.fields.unwrap_or_default();
         Some(Self {
             id: entry.id?,

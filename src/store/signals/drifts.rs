@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::appended_drift::AppendedDrift;
-use super::follow_up::{FollowUpHandler, Processed, SignalFollowUp};
+use super::follow_up::{FollowUpHandler, FollowUpResult, SignalFollowUp};
 use super::found::is_id;
 use super::{LockedSignals, SignalStore};
 use policyd_base::limits::{DRIFTS_AT_ONCE_MAX, DRIFTS_READ_BYTES_MAX};
@@ -119,7 +119,7 @@ impl SignalStore<'_> {
     pub(super) fn follow_drifts(
         &self,
         claimed: Vec<AppendedDrift>,
-        done: &mut Processed,
+        done: &mut FollowUpResult,
         act: &mut FollowUpHandler<'_>,
         now: Timestamp,
     ) -> Result<(), WorldError> {

@@ -39,7 +39,7 @@ pub type FollowUpHandler<'d> = dyn FnMut(&SignalFollowUp) -> Result<(), WorldErr
 
 /// Result of one pass over all signals.
 #[derive(Debug, Clone, Default)]
-pub struct Processed {
+pub struct FollowUpResult {
     /// Signals that ended, and how.
     pub ended: Vec<(StoredSignal, End)>,
     /// Approvals that approve nothing, and why.

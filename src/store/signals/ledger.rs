@@ -49,7 +49,7 @@ pub(crate) struct Ledger {
     pub(super) late: BTreeMap<String, Timestamp>,
     /// Endings that are not complete yet, by id of the signal.
     #[serde(deserialize_with = "or_default")]
-    #[schemars(with = "BTreeMap<String, Ending>")]
+    #[schemars(with = "BTreeMap<String, SignalEnd>")]
     pub(super) endings: BTreeMap<String, Value>,
     /// Drifts before this time no longer count.
     #[serde(deserialize_with = "or_default")]
@@ -70,7 +70,7 @@ pub(crate) struct Ledger {
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 #[schemars(extend("required" = ["time", "outcome", "file"]))]
-pub(crate) struct Ending {
+pub(crate) struct SignalEnd {
     /// When the signal ended.
     #[serde(deserialize_with = "or_default")]
     pub(super) time: Timestamp,
@@ -121,7 +121,7 @@ fn outcomes() -> Vec<&'static str> {
     End::ALL.iter().map(|end| end.as_str()).chain([QUARANTINED]).collect()
 }
 
-impl Ending {
+impl SignalEnd {
     pub(super) fn read(entry: &Value) -> Self {
         Self::deserialize(entry).unwrap_or_default()
     }

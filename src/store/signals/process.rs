@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::follow_up::{FollowUpHandler, Processed, SignalFollowUp};
+use super::follow_up::{FollowUpHandler, FollowUpResult, SignalFollowUp};
 use super::found::StoredSignal;
-use super::ledger::{Ending, QUARANTINED};
+use super::ledger::{QUARANTINED, SignalEnd};
 use super::{EndDetails, LockedSignals, SignalOutcome, SignalStore, View, file_names};
 use crate::log;
 use policyd_policy::signals::TimeoutAction;
@@ -28,7 +28,7 @@ enum ApprovalTarget {
     /// This request, which waits.
     Waits(Box<StoredSignal>),
     /// A request that ended by this approval.
-    Done(Box<Ending>),
+    Done(Box<SignalEnd>),
     /// Nothing, and why.
     Nothing(String),
     /// Unknown at this time, and why.
@@ -133,7 +133,7 @@ impl SignalStore<'_> {
         let Ok(history) = log::read_certainly(self.world, &self.history_path()) else {
             return ApprovalTarget::Unknown("the history cannot be read now".to_owned());
         };
-        let endings = history.iter().rev().map(Ending::read);
+        let endings = history.iter().rev().map(SignalEnd::read);
         let entry = endings.into_iter().find(|it| it.id.as_ref() == Some(&approval.request));
         match entry {
             Some(entry) if entry.answer.as_ref() == Some(&approval.id) => {
@@ -160,8 +160,8 @@ impl SignalStore<'_> {
         &self,
         now: Timestamp,
         act: &mut FollowUpHandler<'_>,
-    ) -> Result<Processed, WorldError> {
-        let mut done = Processed::default();
+    ) -> Result<FollowUpResult, WorldError> {
+        let mut done = FollowUpResult::default();
         let mut due = Vec::new();
         self.take_over_ends(now)?;
         let drifts;
@@ -218,7 +218,7 @@ impl SignalStore<'_> {
         &self,
         open: &mut LockedSignals,
         found: &StoredSignal,
-        done: &mut Processed,
+        done: &mut FollowUpResult,
         act: &mut FollowUpHandler<'_>,
         now: Timestamp,
     ) -> Result<(), WorldError> {
@@ -245,7 +245,7 @@ impl SignalStore<'_> {
         match self.take_in(open, found, PROCESS, now)? {
             SignalOutcome::Ended(approval, end, request) => {
                 if let Some(request) = &request {
-                    let answer = Ending {
+                    let answer = SignalEnd {
                         time: now,
                         signal: Some(request.name.clone()),
                         id: Some(request.id.clone()),
@@ -253,7 +253,7 @@ impl SignalStore<'_> {
                         fields: Some(request.fields.clone()),
                         by: Some(approval.sender.clone()),
                         decision: Some(approval.text("decision").to_owned()),
-                        ..Ending::default()
+                        ..SignalEnd::default()
                     };
                     open.ledger.answered(answer.to_json());
                     self.save(&open.ledger)?;
@@ -270,7 +270,7 @@ impl SignalStore<'_> {
     fn time_out(
         &self,
         found: StoredSignal,
-        done: &mut Processed,
+        done: &mut FollowUpResult,
         act: &mut FollowUpHandler<'_>,
         now: Timestamp,
     ) -> Result<(), WorldError> {
@@ -303,7 +303,7 @@ impl SignalStore<'_> {
     }
 
     /// Quarantines unusable files. A file that cannot be moved stays and is reported.
-    fn quarantine(&self, view: &View, done: &mut Processed, now: Timestamp) {
+    fn quarantine(&self, view: &View, done: &mut FollowUpResult, now: Timestamp) {
         let aside = self.folder().join(file_names::QUARANTINE);
         for (file, why) in &view.unusable {
             // An existing directory is not an error; any other error shows below.
@@ -314,13 +314,13 @@ impl SignalStore<'_> {
                 Ok(()) => why.clone(),
                 Err(error) => format!("{why}, and it could not be quarantined: {error}"),
             };
-            let entry = Ending {
+            let entry = SignalEnd {
                 time: now,
                 outcome: QUARANTINED.to_owned(),
                 file: Some(file.clone()),
                 aside: Some(name),
                 reason: Some(why.clone()),
-                ..Ending::default()
+                ..SignalEnd::default()
             };
             // The file itself is kept; the history records that it was moved.
             log::append(self.world, &self.history_path(), &[entry.to_json()]);
@@ -330,7 +330,7 @@ impl SignalStore<'_> {
 }
 
 /// The request of an entry of the history, as far as that tells.
-fn request_of(entry: Ending, approval: &StoredSignal) -> StoredSignal {
+fn request_of(entry: SignalEnd, approval: &StoredSignal) -> StoredSignal {
     StoredSignal {
         id: entry.id.unwrap_or_default(),
         name: entry.signal.unwrap_or_default(),
@@ -352,7 +352,7 @@ fn request_of(entry: Ending, approval: &StoredSignal) -> StoredSignal {
 
 /// Whether a request that is over now waited at that moment, too.
 fn others_waited_at(history: &[Value], wanted: &str, made: Timestamp) -> bool {
-    history.iter().map(Ending::read).any(|ending| {
+    history.iter().map(SignalEnd::read).any(|ending| {
         ending.signal.as_deref() == Some(wanted)
             && ending.created.is_some_and(|at| at <= made)
             && ending.time.plus(CLOCK_SLACK) >= made

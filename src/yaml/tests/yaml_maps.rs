@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use policyd_yaml::meaning::{Meaning, meaning};
+use policyd_yaml::meaning::{ScalarSense, meaning};
 use policyd_yaml::scalar::decoded_map;
 use policyd_yaml::{Diagnostic, Node, NodeKind, ScalarStyle, Source, yaml};
 use proptest::prelude::*;
@@ -213,11 +213,13 @@ fn read(text: &str) -> Node {
 fn same(node: &Node, value: &Value) -> bool {
     match (&node.kind, value) {
         (NodeKind::Scalar(scalar), _) => match (meaning(scalar), value) {
-            (Meaning::Null, Value::Null) => true,
-            (Meaning::Bool(a), Value::Bool(b)) => a == *b,
-            (Meaning::Int(a), Value::Number(b)) => b.as_i64() == Some(a),
-            (Meaning::Number(a), Value::Number(b)) => b.as_i64().is_none() && b.as_f64() == Some(a),
-            (Meaning::Text, Value::String(b)) => scalar.text == *b,
+            (ScalarSense::Null, Value::Null) => true,
+            (ScalarSense::Bool(a), Value::Bool(b)) => a == *b,
+            (ScalarSense::Int(a), Value::Number(b)) => b.as_i64() == Some(a),
+            (ScalarSense::Number(a), Value::Number(b)) => {
+                b.as_i64().is_none() && b.as_f64() == Some(a)
+            }
+            (ScalarSense::Text, Value::String(b)) => scalar.text == *b,
             _ => false,
         },
         (NodeKind::List(items), Value::Sequence(values)) => {

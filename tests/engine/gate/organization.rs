@@ -10,7 +10,7 @@ use policyd::store::breakers::BreakerStore;
 use policyd::store::enforcement::EnforcementStore;
 use policyd::store::file::Durability;
 use policyd::store::pause::Pause;
-use policyd::store::user_choices::{Disabled, UserChoiceStore};
+use policyd::store::user_choices::{DisabledProject, UserChoiceStore};
 use policyd::time::Timestamp;
 use policyd::world::fake::FakeWorld;
 use policyd::world::{CommandOutput, Confirmation, World};
@@ -126,7 +126,7 @@ const WEAKENINGS: [(&str, Weakening); 19] = [
     }),
     ("policyd disable", |world| {
         let since = Timestamp::from_millis(0);
-        choose(world, |it| it.disabled = Some(Disabled { since, reason: String::new() }));
+        choose(world, |it| it.disabled = Some(DisabledProject { since, reason: String::new() }));
     }),
     ("a switch file", |world| {
         choose(world, |it| it.switch_files = true);

@@ -7,7 +7,7 @@ use policyd::policy::EnforcementMode;
 use policyd::store::allowance::{Allowance, AllowanceTarget};
 use policyd::store::enforcement::EnforcementStore;
 use policyd::store::pause::Pause;
-use policyd::store::user_choices::{Disabled, UserChoiceStore, UserChoices};
+use policyd::store::user_choices::{DisabledProject, UserChoiceStore, UserChoices};
 use policyd::time::Timestamp;
 use policyd::world::fake::FakeWorld;
 use policyd::world::{Confirmation, World};
@@ -78,7 +78,7 @@ const WEAKENINGS: &[Weakening] = &[
     way("amplihack's variable", |world| world.set_env("AMPLIHACK_SKIP_POWER_STEERING", "1")),
     way("policyd disable", |world| {
         let since = Timestamp::from_millis(0);
-        choose(world, |it| it.disabled = Some(Disabled { since, reason: String::new() }));
+        choose(world, |it| it.disabled = Some(DisabledProject { since, reason: String::new() }));
     }),
     way("policyd pause", |world| {
         let since = world.now();

@@ -16,7 +16,7 @@ use crate::error::AppError;
 use crate::packs;
 use policyd_base::limits::PACK_LIST_BYTES_MAX;
 use policyd_policy::pack_list::{LIST_FILE, PackList, SIGNATURE_FILE};
-use policyd_store::file::{self, Durability, Saved};
+use policyd_store::file::{self, Durability, SaveOutcome};
 use policyd_store::pack_cache::CachedPack;
 use policyd_world::{World, WorldError};
 
@@ -164,10 +164,10 @@ fn read(world: &dyn World, path: &Path) -> Result<Option<String>, AppError> {
 
 fn save(world: &dyn World, path: &Path, bytes: &[u8]) -> Result<(), AppError> {
     match file::save(world, path, bytes, &Durability::default()) {
-        Saved::NotSaved { why, .. } => {
+        SaveOutcome::NotSaved { why, .. } => {
             let path = path.display().to_string();
             Err(AppError::failed(PublishError::NotSaved { path, why }))
         }
-        Saved::Durable { .. } | Saved::Degraded { .. } => Ok(()),
+        SaveOutcome::Durable { .. } | SaveOutcome::Degraded { .. } => Ok(()),
     }
 }
