@@ -3,9 +3,13 @@
 use regex::Regex;
 use serde_json::Value;
 
-use super::names::{NameKind, NameTable, check_name};
+use super::kinds::{COUNT, TEXTS};
+use super::names::{NameKind, NameTable, check_names};
 use policyd_fact_table::pattern::{compile_regex, matches_every_text};
+use policyd_policy::record;
+use policyd_policy::record::{Conversion, one_or_list};
 use policyd_yaml::node::Node;
+use policyd_yaml::shape::{Field, Kind, field};
 use policyd_yaml::{Diagnostic, Span};
 
 /// One expectation.
@@ -26,18 +30,170 @@ pub enum Matcher {
     Is(Value),
     /// Is absent.
     Gone,
-    /// Is a text, or a list of lines, with these properties.
-    Says {
-        /// The whole text.
-        equals: Option<String>,
-        /// Parts that must occur.
-        contains: Vec<String>,
-        /// Parts that must not occur.
-        lacks: Vec<String>,
-        /// Pattern that must match.
-        matches: Option<Regex>,
-    },
+    /// Is a text, or a list of lines, for which the condition is true.
+    Says(TextCondition),
 }
+
+/// Condition of a text.
+#[derive(Debug, Default)]
+pub struct TextCondition {
+    /// The whole text.
+    pub equals: Option<String>,
+    /// Parts that must occur.
+    pub contains: Vec<String>,
+    /// Parts that must not occur.
+    pub lacks: Vec<String>,
+    /// Pattern that must match.
+    pub matches: Option<Regex>,
+}
+
+record! {
+    /// Keys of the condition of a text.
+    const TEXT_CONDITION: RecordType<TextCondition> = {
+        equals: Kind::Text => equals, "The whole text; `\"\"` for an empty text.";
+        contains: Kind::OneOrList(&Kind::Text) => contains by one_or_list(), "Texts that must occur.";
+        lacks: Kind::OneOrList(&Kind::Text) => lacks by one_or_list(), "Texts that must not occur.";
+        matches: Kind::Regex => matches by REGEX, "A regex that must match somewhere in the text.";
+    }
+}
+
+const REGEX: Conversion<Option<Regex>> =
+    Conversion::reading(|node, _| compile_regex(node.text()?).ok().map(Some));
+
+/// Condition of a text: required parts, or a map of conditions.
+const SAID: Kind = Kind::Either(&[Kind::Text, TEXTS, TEXT_CONDITION.map]);
+
+/// Result of a check, one word.
+const VERDICT: Kind = Kind::Choice(&[
+    "passed",
+    "fired",
+    "skipped",
+    "unknown",
+    "block",
+    "warn",
+    "log",
+    "satisfied",
+    "unsatisfied",
+    "blocks",
+    "warns",
+    "recorded",
+]);
+
+const VERDICT_PARTS: &[Field] = &[
+    field(
+        "status",
+        Kind::Choice(&["passed", "fired", "skipped", "unknown", "satisfied", "unsatisfied"]),
+        "Result; `satisfied` is an alias of `passed`, and `unsatisfied` of `fired`.",
+    ),
+    field(
+        "consequence",
+        Kind::Choice(&["none", "log", "warn", "block", "recorded", "warns", "blocks"]),
+        "Effect; `recorded` is an alias of `log`, `warns` of `warn`, and `blocks` of `block`.",
+    ),
+    field("why", SAID, "Reason why it was skipped or is unknown."),
+    field("softened", SAID, "Reason why a blocker only warns."),
+    field("details", SAID, "The sentence that explains the result."),
+    field("evidence", SAID, "Evidence, one line each."),
+    field("error", SAID, "Error of a probe or of another external input."),
+];
+
+const LOGGED: &[Field] = &[
+    field("decision", Kind::Text, "The decision."),
+    field("spoken", Kind::Bool, "Whether a block was sent."),
+    field("release", Kind::Text, "Reason of a release."),
+    field("saved", Kind::Text, "Result of the save."),
+];
+
+const EFFECTS: &[Field] = &[
+    field("probes", TEXTS, "Probes that ran, in order; `[]` for none."),
+    field(
+        "saved",
+        Kind::Choice(&["durable", "degraded", "not saved", "unchanged"]),
+        "Result of the save.",
+    ),
+    field(
+        "logged",
+        Kind::Either(&[Kind::Bool, Kind::Record(LOGGED)]),
+        "Whether the decision log has a new entry, or the entry.",
+    ),
+];
+
+const STATE_AFTER: &[Field] = &[
+    field("total_blocks", COUNT, "Number of blocks in the session."),
+    field("consecutive_blocks", COUNT, "Number of blocks in this episode."),
+    field("turns", COUNT, "Number of stops that changed the state."),
+    field("releases", COUNT, "Number of releases."),
+    field("quality_score", COUNT, "Share of passed checks, 0 to 100."),
+    field("workflow_compliant", Kind::Bool, "Whether no blocker failed."),
+];
+
+const EXPECT: &[Field] = &[
+    field(
+        "decision",
+        Kind::Choice(&["none", "allow", "defer", "ask", "block", "deny", "halt"]),
+        "Decision; `none` lets the agent stop, `deny` is an alias of `block`.",
+    ),
+    field("reason", SAID, "Reason for the agent."),
+    field(
+        "release",
+        Kind::Choice(&["none", "max_blocks", "same_failure", "no_progress", "already_released"]),
+        "Reason of a release.",
+    ),
+    field("session_type", Kind::Text, "Type of the session."),
+    field("no_opinion", SAID, "Reason why no rule was evaluated."),
+    field(
+        "considerations",
+        Kind::Map(&Kind::Either(&[VERDICT, Kind::Record(VERDICT_PARTS)])),
+        "Results of checks, by id.",
+    ),
+    field("notice", SAID, "Text for the user."),
+    field("context", SAID, "Additional text for the agent."),
+    field("summary", SAID, "The line about the check results."),
+    field("problems", SAID, "Problems that are reported to the user, one line each."),
+    field(
+        "guards",
+        Kind::Map(&Kind::Choice(&["passed", "fired", "unknown", "silent"])),
+        "Results of guards, by id.",
+    ),
+    field("classes", TEXTS, "Classes of the vocabulary that the command of the call belongs to."),
+    field("decided_by", TEXTS, "Guards that determine the decision, in order."),
+    field(
+        "updated_input",
+        Kind::Either(&[Kind::Choice(&["none"]), Kind::Map(&Kind::Any)]),
+        "Changed fields of the tool's input; `none` if it is unchanged.",
+    ),
+    field("updated_output", Kind::Any, "Changed result of the tool; `none` if it is unchanged."),
+    field("preferences", Kind::Map(&Kind::Bool), "Preferences that were searched for."),
+    field("effects", Kind::Record(EFFECTS), "Effects on the machine."),
+    field("state", Kind::Record(STATE_AFTER), "Saved state of the session after the step."),
+    field(
+        "breakers",
+        Kind::Map(&Kind::Choice(&["closed", "open", "half_open"])),
+        "States of circuit breakers after the step, by name.",
+    ),
+    field(
+        "tasks",
+        Kind::Map(&Kind::Choice(&[
+            "pending",
+            "in-progress",
+            "blocked",
+            "dead-letter",
+            "abandoned",
+            "gone",
+        ])),
+        "Queues of tasks after the step, by id; `gone` is in no queue.",
+    ),
+    field("signals", TEXTS, "Names of pending signals, sorted."),
+    field("questions", SAID, "Requests to humans, one line each: severity, trigger, title."),
+    field("answer", Kind::Text, "Answer of the table."),
+    field("why", SAID, "Reason of the answer."),
+    field("class", Kind::Text, "Class of the failure."),
+    field("due", TEXTS, "Names of due signals, sorted."),
+];
+
+/// The kind of the value of `expect`.
+pub(super) const EXPECTATION: Kind =
+    Kind::Either(&[Kind::Choice(&["snapshot", "snapshot_json"]), Kind::Record(EXPECT)]);
 
 /// An expectation that was not met.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -80,7 +236,7 @@ impl Expectation {
             Matcher::Gone => vec![mismatch(self.test.in_words(), said, None)],
             Matcher::Is(wanted) if wanted == got => Vec::new(),
             Matcher::Is(wanted) => vec![mismatch(text(wanted), said, None)],
-            Matcher::Says { equals, contains, lacks, matches } => {
+            Matcher::Says(TextCondition { equals, contains, lacks, matches }) => {
                 let mut found = Vec::new();
                 if let Some(whole) = equals.as_ref().filter(|it| it.trim() != said.trim()) {
                     found.push(mismatch(shown(whole), shown(&said), Some(whole.clone())));
@@ -106,7 +262,7 @@ impl Matcher {
         match self {
             Self::Is(value) => value == wanted,
             Self::Gone => false,
-            Self::Says { equals, contains, .. } => {
+            Self::Says(TextCondition { equals, contains, .. }) => {
                 equals.iter().chain(contains).any(|it| it.trim() == wanted)
             }
         }
@@ -116,7 +272,7 @@ impl Matcher {
         match self {
             Self::Is(value) => text(value),
             Self::Gone => "gone".to_owned(),
-            Self::Says { equals, contains, .. } => {
+            Self::Says(TextCondition { equals, contains, .. }) => {
                 let texts = equals.iter().chain(contains);
                 texts.map(|it| shown(it)).collect::<Vec<_>>().join(", ")
             }
@@ -177,90 +333,53 @@ struct ExpectationReader<'a> {
 }
 
 impl ExpectationReader<'_> {
-    /// Reads the classes of commands to which a command must belong.
-    fn classes(&mut self, value: &Node) {
-        for item in value.items().unwrap_or_default() {
-            let known = &self.known.classes_of_commands;
-            let kind = NameKind { noun: "command class", code: "unknown-name" };
-            check_name(item, kind, known, self.findings);
-            let path = ["classes", item.text().unwrap_or_default()];
-            self.push(&path, item, Matcher::Is(true.into()));
-        }
-    }
-
     fn entry(&mut self, key: &str, value: &Node) {
+        self.check_names(key, value);
+        let known = self.known;
         match key {
             // Guards use the word `deny`.
             "decision" if value.says("deny") => {
-                self.push(&[key], value, Matcher::Is("block".into()))
-            }
-            "decision" | "release" => self.is(&[key], value),
-            "session_type" => {
-                let known = &self.known.session_types;
-                check_name(
-                    value,
-                    NameKind { noun: "session type", code: "unknown-name" },
-                    known,
-                    self.findings,
-                );
-                self.is(&[key], value);
-            }
-            "considerations" => self.considerations(value),
-            "preferences" => {
-                let known = self.known.preferences.clone();
-                self.named(key, value, NameKind::PREFERENCE, &known);
-            }
-            "guards" => {
-                for (id, result) in value.entries().unwrap_or_default() {
-                    let known = &self.known.guards;
-                    let id = self.known.rule(id, NameKind::GUARD, known, self.findings);
-                    let path = ["guards", id];
-                    match result.text() {
-                        Some("passed") => self.push(&path, result, Matcher::Is("silent".into())),
-                        _ => self.is(&path, result),
-                    }
-                }
+                self.push(&[key], value, Matcher::Is("block".into()));
             }
             "decided_by" => {
-                let known = &self.known.guards;
-                let items = value.items().unwrap_or_default().iter();
-                let ids = items
-                    .map(|it| self.known.rule(it, NameKind::GUARD, known, self.findings))
-                    .collect::<Vec<_>>();
-                let wanted = value.items().map_or_else(|| value.json(), |_| ids.into());
-                self.push(&[key], value, Matcher::Is(wanted));
+                let ids = known.rules(Some(value), NameKind::GUARD, &known.guards, self.findings);
+                self.push(&[key], value, Matcher::Is(ids.into()));
             }
-            "classes" => self.classes(value),
-            "updated_input" => self.updated_input(value),
-            "updated_output" | "answer" => self.is(&[key], value),
-            "breakers" => {
-                let known = self.known.breakers.clone();
-                self.named(key, value, NameKind::BREAKER, &known);
-            }
-            "tasks" => self.tasks(value),
-            "signals" | "due" => {
+            "classes" => {
                 for item in value.items().unwrap_or_default() {
-                    let (kind, known) =
-                        (NameKind { noun: "signal", code: "unknown-name" }, &self.known.signals);
-                    check_name(item, kind, known, self.findings);
+                    let path = [key, item.text().unwrap_or_default()];
+                    self.push(&path, item, Matcher::Is(true.into()));
                 }
-                self.is(&[key], value);
             }
-            "class" => {
-                let known = &self.known.classes;
-                check_name(
-                    value,
-                    NameKind { noun: "failure class", code: "unknown-class" },
-                    known,
-                    self.findings,
-                );
-                self.is(&[key], value);
-            }
-            "state" => self.parts(&[key], value),
-            "effects" => self.effects(value),
-            // All other keys are texts.
-            _ => self.says(&[key], value),
+            "considerations" => self.considerations(value),
+            "updated_output" => self.is(&[key], value),
+            _ if is_text_condition(key) => self.says(&[key], value),
+            _ if value.entries().is_some() => self.entries(&[key], value),
+            _ => self.is(&[key], value),
         }
+    }
+
+    /// Reports names that the pack does not have.
+    fn check_names(&mut self, key: &str, value: &Node) {
+        let known = self.known;
+        let kind = |noun| NameKind { noun, code: "unknown-name" };
+        let (kind, names) = match key {
+            "session_type" => (kind("session type"), &known.session_types),
+            "preferences" => (NameKind::PREFERENCE, &known.preferences),
+            "classes" => (kind("command class"), &known.classes_of_commands),
+            "breakers" => (NameKind::BREAKER, &known.breakers),
+            "signals" | "due" => (kind("signal"), &known.signals),
+            "class" => {
+                let kind = NameKind { noun: "failure class", code: "unknown-class" };
+                (kind, &known.classes)
+            }
+            "effects" => {
+                let probes = value.get("probes");
+                return check_names(probes, NameKind::PROBE, &known.probe_ids(), self.findings);
+            }
+            _ => return,
+        };
+        check_names(Some(value), kind, names, self.findings);
     }
 
     fn is(&mut self, path: &[&str], value: &Node) {
@@ -272,26 +391,30 @@ impl ExpectationReader<'_> {
         self.wanted.push(Expectation { span: at.span.clone(), path, test });
     }
 
-    fn parts(&mut self, path: &[&str], node: &Node) {
-        for (key, value) in node.entries().unwrap_or_default() {
-            self.is(&[path, &[key.text().unwrap_or_default()]].concat(), value);
-        }
-    }
-
-    fn named(&mut self, group: &str, node: &Node, kind: NameKind<'_>, known: &[String]) {
-        for (key, value) in node.entries().unwrap_or_default() {
-            check_name(key, kind, known, self.findings);
-            self.is(&[group, key.text().unwrap_or_default()], value);
-        }
-    }
-
-    fn tasks(&mut self, node: &Node) {
-        for (key, value) in node.entries().unwrap_or_default() {
-            let path = ["tasks", key.text().unwrap_or_default()];
-            match value.text() {
-                Some("gone") => self.push(&path, value, Matcher::Gone),
-                _ => self.is(&path, value),
-            }
+    /// Reads a map with one expectation in each entry.
+    fn entries(&mut self, path: &[&str], map: &Node) {
+        for (key, value) in map.entries().unwrap_or_default() {
+            let id = match path {
+                ["guards"] => {
+                    self.known.rule(key, NameKind::GUARD, &self.known.guards, self.findings)
+                }
+                _ => key.text().unwrap_or_default(),
+            };
+            let test = match (path, value.text()) {
+                (["guards"], Some("passed")) => Matcher::Is("silent".into()),
+                (["tasks"], Some("gone")) => Matcher::Gone,
+                // Templates always give texts.
+                (["updated_input"], Some(text)) => {
+                    let equals = Some(text.to_owned());
+                    Matcher::Says(TextCondition { equals, ..TextCondition::default() })
+                }
+                (["effects"], None) if id == "logged" => {
+                    self.entries(&["effects", "log"], value);
+                    continue;
+                }
+                _ => Matcher::Is(value.json()),
+            };
+            self.push(&[path, &[id]].concat(), value, test);
         }
     }
 
@@ -300,27 +423,24 @@ impl ExpectationReader<'_> {
             let kind = NameKind { noun: "consideration", code: "unknown-consideration" };
             let known = &self.known.considerations;
             let id = self.known.rule(key, kind, known, self.findings);
-            let path = ["considerations", id];
-            if let Some(word) = value.text().map(stored_word) {
+            let Some(parts) = value.entries() else {
+                let word = value.text().map(stored_word).unwrap_or_default();
                 let part = match word {
                     "blocks" | "warns" | "recorded" => "consequence",
                     _ => "status",
                 };
-                let test = Matcher::Is(word.into());
-                self.push(&[path.as_slice(), &[part]].concat(), value, test);
-            }
-            let parts = value.entries().unwrap_or_default();
-            if value.entries().is_some() && parts.is_empty() {
+                self.push(&["considerations", id, part], value, Matcher::Is(word.into()));
+                continue;
+            };
+            if parts.is_empty() {
                 let message = format!("no expectation for `{id}`");
                 let finding = Diagnostic::error("empty-expectation", value.span.clone(), message);
                 self.findings.push(finding.with_help("write `passed`, or `status: passed`"));
             }
             for (part, value) in parts {
-                let part = part.text().unwrap_or_default();
-                let path = [path.as_slice(), &[part]].concat();
-                match part {
-                    "status" | "consequence" => {
-                        let word = value.text().map(stored_word).unwrap_or_default();
+                let path = ["considerations", id, part.text().unwrap_or_default()];
+                match (path, value.text().map(stored_word)) {
+                    ([.., "status" | "consequence"], Some(word)) => {
                         self.push(&path, value, Matcher::Is(word.into()));
                     }
                     _ => self.says(&path, value),
@@ -329,83 +449,47 @@ impl ExpectationReader<'_> {
         }
     }
 
-    /// Reads expected input fields. Templates always give texts.
-    fn updated_input(&mut self, node: &Node) {
-        let Some(fields) = node.entries() else { return self.is(&["updated_input"], node) };
-        for (key, value) in fields {
-            let path = ["updated_input", key.text().unwrap_or_default()];
-            match value.text() {
-                Some(text) => {
-                    let (equals, matches) = (Some(text.to_owned()), None);
-                    let (contains, lacks) = (Vec::new(), Vec::new());
-                    self.push(&path, value, Matcher::Says { equals, contains, lacks, matches });
-                }
-                None => self.is(&path, value),
-            }
-        }
-    }
-
-    fn effects(&mut self, node: &Node) {
-        for (key, value) in node.entries().unwrap_or_default() {
-            let key = key.text().unwrap_or_default();
-            let path = ["effects", key];
-            match key {
-                "probes" => {
-                    let known = self.known.probe_ids();
-                    for probe in value.items().unwrap_or_default() {
-                        check_name(probe, NameKind::PROBE, &known, self.findings);
-                    }
-                    self.is(&path, value);
-                }
-                "logged" if value.entries().is_some() => self.parts(&["effects", "log"], value),
-                _ => self.is(&path, value),
-            }
-        }
-    }
-
     /// Reads a text, a list of texts, or a map of conditions.
     fn says(&mut self, path: &[&str], node: &Node) {
-        let texts = |node: Option<&Node>| -> Vec<String> {
-            let nodes = node.map(Node::one_or_items).unwrap_or_default();
-            nodes.iter().filter_map(Node::text).map(str::to_owned).collect()
-        };
-        let before = self.findings.len();
-        let (mut equals, mut lacks, mut matches) = (None, Vec::new(), None);
-        let contains = if node.entries().is_some() {
-            equals = node.get("equals").and_then(Node::text).map(str::to_owned);
-            lacks = texts(node.get("lacks"));
-            matches = node.get("matches").and_then(|it| self.regex(it));
-            texts(node.get("contains"))
-        } else {
-            texts(Some(node))
-        };
-        if self.findings.len() > before {
-            return;
-        }
-        // An empty text occurs in every text, so the expectation would always pass.
-        let vacuous = contains.iter().chain(&lacks).any(String::is_empty)
-            || (equals.is_none()
-                && contains.is_empty()
-                && lacks.is_empty()
-                && matches.as_ref().is_none_or(holds_always));
-        if vacuous {
+        let condition = TextCondition::read(node);
+        let regex = node.get("matches").and_then(Node::text).map(compile_regex);
+        if let (Some(Err(why)), Some(node)) = (regex, node.get("matches")) {
+            let message = format!("the regex is not valid: {why}");
+            self.findings.push(Diagnostic::error("bad-regex", node.span.clone(), message));
+        } else if condition.is_always_true() {
             let message = "this expectation is true for every text";
             let finding = Diagnostic::error("empty-expectation", node.span.clone(), message);
             self.findings.push(finding.with_help("write `{equals: \"\"}` for an empty text"));
-            return;
+        } else {
+            self.push(path, node, Matcher::Says(condition));
         }
-        self.push(path, node, Matcher::Says { equals, contains, lacks, matches });
+    }
+}
+
+/// Returns whether a key of `expect` holds the condition of a text.
+fn is_text_condition(key: &str) -> bool {
+    let field = EXPECT.iter().find(|it| it.name == key);
+    field.is_some_and(|it| matches!(it.kind, Kind::Either([Kind::Text, ..])))
+}
+
+impl TextCondition {
+    /// Reads a text, a list of texts, or a map of conditions.
+    fn read(node: &Node) -> Self {
+        if node.entries().is_some() {
+            return TEXT_CONDITION.read_node(node);
+        }
+        let contains = node.one_or_items().iter().filter_map(Node::text).map(str::to_owned);
+        Self { contains: contains.collect(), ..Self::default() }
     }
 
-    fn regex(&mut self, node: &Node) -> Option<Regex> {
-        match compile_regex(node.text()?) {
-            Ok(regex) => Some(regex),
-            Err(why) => {
-                let message = format!("the regex is not valid: {why}");
-                self.findings.push(Diagnostic::error("bad-regex", node.span.clone(), message));
-                None
-            }
-        }
+    /// An empty text occurs in every text, so the expectation would always pass.
+    fn is_always_true(&self) -> bool {
+        let Self { equals, contains, lacks, matches } = self;
+        contains.iter().chain(lacks).any(String::is_empty)
+            || (equals.is_none()
+                && contains.is_empty()
+                && lacks.is_empty()
+                && matches.as_ref().is_none_or(holds_always))
     }
 }
 

@@ -1,13 +1,17 @@
 //! Actions of steps: an event, or another action that a pack has rules for. Reads the map under
 //! `on`.
 
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use super::names::{NameKind, NameTable, check_name};
-use super::shape::DEEDS;
+use super::given::text_or_json;
+use super::names::{NameKind, NameTable, check_names};
 use policyd_facts::event::{EVENT_NAMES, EventKind, PROMPT_EVENTS, TOOL_CALL_EVENTS};
+use policyd_policy::record;
+use policyd_policy::record::Conversion;
 use policyd_yaml::Diagnostic;
 use policyd_yaml::node::Node;
+use policyd_yaml::shape::{Field, Kind, field, required};
 
 /// Action of a step.
 #[derive(Debug)]
@@ -64,20 +68,134 @@ pub struct FailedTask {
     pub failure: String,
 }
 
-/// Reads the map under `on`. A stop by default.
+/// The values of a map under `on`.
+#[derive(Default)]
+struct ActionKeys {
+    payload: EventPayload,
+    command: Option<String>,
+    fields: Map<String, Value>,
+    table: String,
+    inputs: Vec<String>,
+    run: Vec<String>,
+    signal: String,
+    task: FailedTask,
+}
+
+/// Fields of Claude Code's payload that differ from the defaults.
+#[derive(Default, Serialize)]
+struct EventPayload {
+    hook_event_name: &'static str,
+    session_id: Option<String>,
+    agent_id: Option<String>,
+    agent_type: Option<String>,
+    prompt_id: Option<String>,
+    permission_mode: Option<String>,
+    last_assistant_message: Option<String>,
+    background_tasks: Option<Value>,
+    tool_name: Option<String>,
+    tool_input: Option<Value>,
+    prompt: Option<String>,
+}
+
+record! {
+    /// Keys under `on`.
+    const ACTION: RecordType<ActionKeys> = {
+        event: Kind::Text, "The event; `stop` by default.";
+        session: Kind::Text => payload.session_id, "Id of the session; `session-1` by default.";
+        agent: Kind::Text => payload.agent_id, "Id of the subagent in which the event happens.";
+        agent_type: Kind::Text => payload.agent_type, "Type of that subagent.";
+        prompt: Kind::Text => payload.prompt_id, "Id of the current prompt.";
+        permission_mode: Kind::Text => payload.permission_mode, "`default`, `plan`, `acceptEdits`, …";
+        last_message: Kind::Text => payload.last_assistant_message,
+            "The agent's last text, as the client sends it.";
+        background: Kind::List(&Kind::Record(TASK)) => payload.background_tasks by TASKS,
+            "Background tasks.";
+        command: Kind::Text => command, "Command line of the tool `Bash`.";
+        tool: Kind::Text => payload.tool_name, "Tool that is about to run, or that ran.";
+        input: Kind::Map(&Kind::Any) => payload.tool_input, "Input of the tool.";
+        said: Kind::Text => payload.prompt, "Prompt of the user, at `user_prompt_submit`.";
+        fields: Kind::Map(&Kind::Any) => fields, "Further fields of the payload, or of the signal.";
+        table: Kind::Text => table, "Instead of an event: id of a decision table to evaluate.";
+        inputs: Kind::Map(&Kind::Any) => inputs by WORDS, "Inputs of the table.";
+        run: Kind::Map(&Kind::Any) => run by WORDS,
+            "Instead: values of a run, for which the triggers of signals are evaluated.";
+        signal: Kind::Text => signal, "Instead: name of a signal to create.";
+        task: Kind::Text => task.id, "Instead: id of a task with a failed attempt.";
+        title: Kind::Text => task.title, "Title of the task.";
+        approach: Kind::Text => task.approach, "Description of the attempt.";
+        failure: Kind::Text => task.failure,
+            "Error of the attempt. Without `task`: the error to classify.";
+        named: Kind::Text => task.named, "Name of the error in a hook payload.";
+    }
+}
+
+/// The kind of the value of `on`.
+pub(super) const ON: Kind = Kind::Either(&[Kind::Text, ACTION.map]);
+
+/// Keys of a background task, which are those of the payload.
+const TASK: &[Field] = &[
+    required("id", Kind::Text, "Id of the task."),
+    field("type", Kind::Text, "`shell`, `subagent`, …"),
+    field("status", Kind::Text, "`running`, or another status of the client."),
+    field("description", Kind::Text, "Description of the task."),
+];
+
+/// Background tasks. By default, a task is a running subagent.
+const TASKS: Conversion<Option<Value>> = Conversion::reading(|node, _| {
+    let mut tasks = node.json();
+    for task in tasks.as_array_mut().into_iter().flatten().filter_map(Value::as_object_mut) {
+        task.entry("type").or_insert_with(|| json!("subagent"));
+        task.entry("status").or_insert_with(|| json!("running"));
+    }
+    Some(Some(tasks))
+});
+
+/// A map as `name=value` words. A list gives one word for each item.
+const WORDS: Conversion<Vec<String>> = Conversion::reading(|node, _| {
+    let words = node.entries()?.iter().flat_map(|(key, value)| {
+        let name = key.text().unwrap_or_default();
+        value.one_or_items().iter().map(move |it| format!("{name}={}", text_or_json(it)))
+    });
+    Some(words.collect())
+});
+
+/// Keys that can be used with `event`.
+const EVENT: &[&str] = &[
+    "session",
+    "agent",
+    "agent_type",
+    "prompt",
+    "permission_mode",
+    "last_message",
+    "background",
+    "command",
+    "tool",
+    "input",
+    "said",
+    "fields",
+];
+
+/// Main keys of an action, each with its optional keys. The first key that is present counts.
+pub const DEEDS: &[(&str, &[&str])] = &[
+    ("event", EVENT),
+    ("table", &["inputs"]),
+    ("run", &[]),
+    ("signal", &["fields"]),
+    ("task", &["title", "approach", "failure", "named"]),
+    ("failure", &["named"]),
+];
+
+/// Reads the value of `on`. A stop by default.
 pub(super) fn read(
     node: Option<&Node>,
     known: &NameTable,
     findings: &mut Vec<Diagnostic>,
 ) -> StepAction {
-    let Some(map) = node.filter(|it| it.entries().is_some()) else {
-        return event(node, None, findings);
-    };
-    let keys: Vec<&Node> = map.entries().unwrap_or_default().iter().map(|(key, _)| key).collect();
-    let has = |name: &str| keys.iter().any(|it| it.text() == Some(name));
-    let (leading, beside) =
-        DEEDS.iter().find(|(name, _)| has(name)).copied().unwrap_or(("event", super::shape::EVENT));
-    for key in keys {
+    let map = node.filter(|it| it.entries().is_some());
+    let names = map.and_then(Node::entries).unwrap_or_default().iter().map(|(key, _)| key);
+    let leading = DEEDS.iter().find(|(name, _)| names.clone().any(|it| it.text() == Some(name)));
+    let (leading, beside) = leading.copied().unwrap_or(("event", EVENT));
+    for key in names {
         let name = key.text().unwrap_or_default();
         if name != leading && !beside.contains(&name) {
             let message = format!("`{name}` cannot be used with `{leading}`");
@@ -85,81 +203,57 @@ pub(super) fn read(
             findings.push(finding.with_help("a step has one action; add another step"));
         }
     }
-    let text = |key: &str| map.get(key).and_then(Node::text).unwrap_or_default().to_owned();
-    let mut named = |known: &[String], code: &'static str| {
-        map.get(leading)
-            .into_iter()
-            .for_each(|it| check_name(it, NameKind { noun: leading, code }, known, findings));
-        text(leading)
-    };
+    let keys = map.map(|it| ACTION.read_node(it)).unwrap_or_default();
+    let value = map.map_or(node, |it| it.get(leading));
+    let kind = |code| NameKind { noun: leading, code };
     match leading {
-        "table" => StepAction::Table {
-            id: named(&known.tables, "unknown-table"),
-            inputs: map.get("inputs").map(words).unwrap_or_default(),
-        },
-        "run" => StepAction::Run(map.get("run").map(words).unwrap_or_default()),
-        "signal" => StepAction::Signal {
-            name: named(&known.signals, "unknown-name"),
-            fields: object(map.get("fields")),
-        },
-        "task" => StepAction::Task(FailedTask {
-            id: text("task"),
-            title: text("title"),
-            approach: text("approach"),
-            named: text("named"),
-            failure: text("failure"),
-        }),
-        "failure" => StepAction::Failure { named: text("named"), text: text("failure") },
-        _ => event(map.get("event"), Some(map), findings),
+        "table" => {
+            check_names(value, kind("unknown-table"), &known.tables, findings);
+            StepAction::Table { id: keys.table, inputs: keys.inputs }
+        }
+        "run" => StepAction::Run(keys.run),
+        "signal" => {
+            check_names(value, kind("unknown-name"), &known.signals, findings);
+            StepAction::Signal { name: keys.signal, fields: keys.fields }
+        }
+        "task" => StepAction::Task(keys.task),
+        "failure" => StepAction::Failure { named: keys.task.named, text: keys.task.failure },
+        _ => event(value, map, keys, findings),
     }
 }
 
-/// Reads an event with its payload.
-fn event(name: Option<&Node>, map: Option<&Node>, findings: &mut Vec<Diagnostic>) -> StepAction {
+/// Returns an event with its payload.
+fn event(
+    name: Option<&Node>,
+    map: Option<&Node>,
+    keys: ActionKeys,
+    findings: &mut Vec<Diagnostic>,
+) -> StepAction {
+    let mut payload = keys.payload;
     let kind = match name {
+        Some(name) => EventKind::find(name.text().unwrap_or_default()),
         // A tool without an event is about to run.
-        None if ["command", "tool"]
-            .iter()
-            .any(|key| map.is_some_and(|it| it.get(key).is_some())) =>
-        {
+        None if keys.command.is_some() || payload.tool_name.is_some() => {
             Some(EventKind::PreToolUse)
         }
         None => Some(EventKind::Stop),
-        Some(node) => EventKind::find(node.text().unwrap_or_default()),
     };
-    if let (None, Some(node)) = (kind, name) {
-        let name = node.text().unwrap_or_default();
-        let message = format!("unknown event `{name}`");
-        let found = Diagnostic::error("unknown-name", node.span.clone(), message);
-        findings.push(found.with_meant(name, EVENT_NAMES));
+    if kind.is_none() {
+        check_names(name, NameKind::EVENT, EVENT_NAMES, findings);
     }
-    if let (Some(kind), Some(map)) = (kind, map) {
+    if let Some((kind, map)) = kind.zip(map) {
         complain_of_idle(kind, map, findings);
     }
-    let client = kind.map(EventKind::client_name).unwrap_or_default();
+    payload.hook_event_name = kind.map(EventKind::client_name).unwrap_or_default();
+    if let Some(command) = keys.command {
+        payload.tool_name.get_or_insert_with(|| "Bash".to_owned());
+        payload.tool_input = Some(json!({"command": command}));
+    }
     let mut fields = Map::new();
-    fields.insert("hook_event_name".to_owned(), client.into());
-    for (key, field) in [
-        ("session", "session_id"),
-        ("agent", "agent_id"),
-        ("agent_type", "agent_type"),
-        ("prompt", "prompt_id"),
-        ("permission_mode", "permission_mode"),
-        ("last_message", "last_assistant_message"),
-        ("background", "background_tasks"),
-        ("tool", "tool_name"),
-        ("input", "tool_input"),
-        ("said", "prompt"),
-    ] {
-        if let Some(value) = map.and_then(|it| it.get(key)) {
-            fields.insert(field.to_owned(), with_defaults(key, value.json()));
-        }
+    if let Value::Object(payload) = json!(payload) {
+        fields.extend(payload.into_iter().filter(|(_, value)| !value.is_null()));
     }
-    if let Some(command) = map.and_then(|it| it.get("command")) {
-        fields.entry("tool_name").or_insert_with(|| "Bash".into());
-        fields.insert("tool_input".to_owned(), serde_json::json!({"command": command.json()}));
-    }
-    fields.extend(object(map.and_then(|it| it.get("fields"))));
+    fields.extend(keys.fields);
     StepAction::Event { name: kind.map(|it| it.name().to_owned()).unwrap_or_default(), fields }
 }
 
@@ -191,32 +285,4 @@ fn complain_of_idle(kind: EventKind, map: &Node, findings: &mut Vec<Diagnostic>)
         let found = Diagnostic::error("misplaced-key", command.span.clone(), message);
         findings.push(found.with_help("use `input:` for the input of another tool"));
     }
-}
-
-fn object(node: Option<&Node>) -> Map<String, Value> {
-    match node.map(Node::json) {
-        Some(Value::Object(fields)) => fields,
-        _ => Map::new(),
-    }
-}
-
-/// Converts a map to `name=value` words. A list gives one word for each item.
-fn words(node: &Node) -> Vec<String> {
-    let plain = |it: &Node| it.text().map_or_else(|| it.json().to_string(), str::to_owned);
-    let entries = node.entries().unwrap_or_default().iter();
-    let named = entries.flat_map(|(key, value)| {
-        let name = key.text().unwrap_or_default().to_owned();
-        value.one_or_items().iter().map(move |it| format!("{name}={}", plain(it)))
-    });
-    named.collect()
-}
-
-/// Adds defaults to a background task: its status is `running`.
-fn with_defaults(key: &str, mut value: Value) -> Value {
-    let tasks = value.as_array_mut().filter(|_| key == "background");
-    for task in tasks.into_iter().flatten().filter_map(Value::as_object_mut) {
-        task.entry("type").or_insert_with(|| json!("subagent"));
-        task.entry("status").or_insert_with(|| json!("running"));
-    }
-    value
 }

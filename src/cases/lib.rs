@@ -15,6 +15,7 @@ pub mod draft;
 pub mod expect;
 mod given;
 pub mod happens;
+mod kinds;
 pub mod names;
 pub mod placeholders;
 pub mod read;
@@ -23,6 +24,8 @@ pub mod shape;
 pub mod snapshot;
 pub mod transcript;
 
+pub use given::{Given, PackChanges, ProbeStub, StateBefore};
+
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -30,7 +33,6 @@ use expect::Expectation;
 use happens::StepAction;
 use policyd_yaml::Span;
 use policyd_yaml::node::Node;
-use policyd_yaml::time::Timestamp;
 
 /// One case, with its placeholders filled.
 #[derive(Debug)]
@@ -81,94 +83,6 @@ pub enum TranscriptAddition {
     List(Vec<Node>),
     /// Lines of this file beside the case file.
     File(Span, PathBuf),
-}
-
-/// Changes of the machine before a step.
-#[derive(Debug, Default)]
-pub struct Given {
-    /// Files by path, relative to the project.
-    pub files: Vec<(String, String)>,
-    /// Paths of files that are removed.
-    pub removed: Vec<String>,
-    /// Wall-clock time.
-    pub now: Option<Timestamp>,
-    /// Environment variables.
-    pub env: Vec<(String, String)>,
-    /// The git branch.
-    pub branch: Option<String>,
-    /// URL of the git remote.
-    pub remote: Option<String>,
-    /// Whether the git work tree is clean.
-    pub tree_clean: Option<bool>,
-    /// Paths that git tracks.
-    pub tracked: Vec<String>,
-    /// Paths with changes that are not committed.
-    pub uncommitted: Vec<String>,
-    /// Which permission prompts policyd answers: a level of `approvals`.
-    pub approvals: Option<String>,
-    /// Whether a user is present.
-    pub interactive: Option<bool>,
-    /// Probe results, by id.
-    pub probes: Vec<(String, Vec<ProbeStub>)>,
-    /// Saved state of the session.
-    pub state: Option<StateBefore>,
-    /// Names of open circuit breakers.
-    pub breakers: Vec<String>,
-    /// Whether writes fail.
-    pub disk_full: Option<bool>,
-    /// Changes of the pack.
-    pub pack: PackChanges,
-}
-
-/// Saved state of a session before a step.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct StateBefore {
-    /// Blocks of the session.
-    pub total_blocks: u64,
-    /// Blocks since the last prompt of the user.
-    pub consecutive_blocks: u32,
-    /// Stops that changed the state.
-    pub turns: u64,
-}
-
-/// One stubbed result of a probe.
-#[derive(Debug, Clone)]
-pub struct ProbeStub {
-    /// Outcome of the program.
-    pub outcome: ProbeStubOutcome,
-    /// Duration of the program.
-    pub takes: Duration,
-}
-
-/// Outcome of a stubbed program.
-#[derive(Debug, Clone)]
-pub enum ProbeStubOutcome {
-    /// The program ends.
-    Ends {
-        /// Standard output.
-        prints: String,
-        /// Standard error.
-        stderr: String,
-        /// Exit code.
-        code: i32,
-    },
-    /// The program is not installed.
-    Missing,
-    /// The program exceeds its time limit.
-    TimesOut,
-}
-
-/// Changes of the pack in a case.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct PackChanges {
-    /// Checks and probes to enable.
-    pub enable: Vec<String>,
-    /// Checks and probes to disable.
-    pub disable: Vec<String>,
-    /// Voice of the messages.
-    pub voice: Option<String>,
-    /// Fixed values of preferences.
-    pub preferences: Vec<(String, bool)>,
 }
 
 /// Expected result of a step.

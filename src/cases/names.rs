@@ -105,11 +105,23 @@ impl NameTable {
         let name = node.text().unwrap_or_default();
         self.former.get(name).map_or_else(
             || {
-                check_name(node, kind, known, findings);
+                check_names(Some(node), kind, known, findings);
                 name
             },
             String::as_str,
         )
+    }
+
+    /// Returns the present ids of the rules that a list names. Reports names that are not known.
+    pub(super) fn rules(
+        &self,
+        list: Option<&Node>,
+        kind: NameKind<'_>,
+        known: &[String],
+        findings: &mut Vec<Diagnostic>,
+    ) -> Vec<String> {
+        let items = list.and_then(Node::items).unwrap_or_default().iter();
+        items.map(|it| self.rule(it, kind, known, findings).to_owned()).collect()
     }
 
     pub(super) fn probe_ids(&self) -> Vec<String> {
@@ -125,7 +137,7 @@ impl NameTable {
     pub(super) fn skip_reason(&self, case: &Node) -> Option<String> {
         let steps = case.get("steps").and_then(Node::items).unwrap_or_default();
         let parts = || std::iter::once(case).chain(steps);
-        let enabled = parts().filter_map(|it| it.get("given")?.get("enable"));
+        let enabled = parts().filter_map(|it| it.get("given")?.get("pack")?.get("enable"));
         let enabled: Vec<&str> =
             enabled.flat_map(Node::one_or_items).filter_map(Node::text).collect();
         let expected = parts().filter_map(|it| it.get("expect"));
@@ -160,24 +172,33 @@ pub(super) struct NameKind<'a> {
 
 impl NameKind<'static> {
     pub(super) const BREAKER: Self = Self { noun: "breaker", code: "unknown-breaker" };
+    pub(super) const EVENT: Self = Self { noun: "event", code: "unknown-name" };
     pub(super) const GUARD: Self = Self { noun: "guard", code: "unknown-name" };
     pub(super) const PREFERENCE: Self = Self { noun: "preference", code: "unknown-preference" };
     pub(super) const PROBE: Self = Self { noun: "probe", code: "unknown-probe" };
 }
 
-/// Reports a name that is neither known nor matches a known glob.
-pub(super) fn check_name(
-    node: &Node,
+/// Reports names that are neither known nor match a known glob: a text, the items of a list, or the keys of a map.
+pub(super) fn check_names(
+    names: Option<&Node>,
     kind: NameKind<'_>,
-    known: &[String],
+    known: &[impl AsRef<str>],
     findings: &mut Vec<Diagnostic>,
 ) {
-    let name = node.text().unwrap_or_default();
-    if known.iter().any(|it| it == name || (it.contains('*') && word_matches(it, name))) {
+    let Some(node) = names else { return };
+    if let Some(entries) = node.entries() {
+        entries.iter().for_each(|(key, _)| check_names(Some(key), kind, known, findings));
         return;
     }
-    let known: Vec<&str> = known.iter().map(String::as_str).collect();
-    let message = format!("unknown {} `{name}`", kind.noun);
-    let finding = Diagnostic::error(kind.code, node.span.clone(), message);
-    findings.push(finding.with_meant(name, &known));
+    for node in node.one_or_items() {
+        let name = node.text().unwrap_or_default();
+        let mut names = known.iter().map(AsRef::as_ref);
+        if names.any(|it| it == name || (it.contains('*') && word_matches(it, name))) {
+            continue;
+        }
+        let known: Vec<&str> = known.iter().map(AsRef::as_ref).collect();
+        let message = format!("unknown {} `{name}`", kind.noun);
+        let finding = Diagnostic::error(kind.code, node.span.clone(), message);
+        findings.push(finding.with_meant(name, &known));
+    }
 }

@@ -5,12 +5,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::given::Given;
 use super::names::NameTable;
 use super::placeholders::{self, PlaceholderValues};
 use super::shape::{CASE, FILE, HAPPENINGS};
-use super::{
-    Case, CaseStep, Expect, Given, SnapshotFormat, TranscriptAddition, expect, given, happens,
-};
+use super::{Case, CaseStep, Expect, SnapshotFormat, TranscriptAddition, expect, given, happens};
 use policyd_yaml::node::{Node, NodeKind, Scalar};
 use policyd_yaml::shape::Kind;
 use policyd_yaml::{Diagnostic, Source, Span, check, yaml};
@@ -237,49 +236,5 @@ fn complain_of_twins(cases: &[Case], findings: &mut Vec<Diagnostic>) {
                 findings.push(found.with_related((*first).clone(), "the first one"));
             }
         }
-    }
-}
-
-impl Given {
-    /// Merges two states; `later` overrides.
-    fn then(self, later: Self) -> Self {
-        let joined = |mut first: Vec<_>, second: Vec<_>| {
-            first.extend(second);
-            first
-        };
-        let mut probes = self.probes;
-        probes.retain(|(id, _)| !later.probes.iter().any(|(other, _)| other == id));
-        probes.extend(later.probes);
-        let mut breakers = self.breakers;
-        breakers.extend(later.breakers);
-        Self {
-            files: joined(self.files, later.files),
-            removed: self.removed.into_iter().chain(later.removed).collect(),
-            now: later.now.or(self.now),
-            env: joined(self.env, later.env),
-            branch: later.branch.or(self.branch),
-            remote: later.remote.or(self.remote),
-            tree_clean: later.tree_clean.or(self.tree_clean),
-            tracked: self.tracked.into_iter().chain(later.tracked).collect(),
-            uncommitted: self.uncommitted.into_iter().chain(later.uncommitted).collect(),
-            approvals: later.approvals.or(self.approvals),
-            interactive: later.interactive.or(self.interactive),
-            probes,
-            state: later.state.or(self.state),
-            breakers,
-            disk_full: later.disk_full.or(self.disk_full),
-            pack: self.pack.then(later.pack),
-        }
-    }
-}
-
-impl super::PackChanges {
-    /// Merges two changes of a pack; `later` overrides.
-    #[must_use]
-    pub fn then(mut self, later: Self) -> Self {
-        self.enable.extend(later.enable);
-        self.disable.extend(later.disable);
-        self.preferences.extend(later.preferences);
-        Self { voice: later.voice.or(self.voice), ..self }
     }
 }

@@ -1,12 +1,38 @@
 //! Writes transcripts in Claude Code's format from the short form of cases.
 
+use serde::Serialize;
 use serde_json::{Value, json};
 
+use super::kinds::COUNT;
 use super::placeholders::{NUMBER, PlaceholderValues};
+use policyd_policy::record;
 use policyd_yaml::node::{Node, NodeKind, Scalar, ScalarStyle};
+use policyd_yaml::shape::Kind;
 
 /// Directory of a case's project.
 pub const PROJECT: &str = "/work";
+
+/// Token usage of a turn, as the client writes it.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct TokenUsage {
+    #[serde(skip)]
+    model: Option<String>,
+    input_tokens: u64,
+    output_tokens: u64,
+    cache_read_input_tokens: u64,
+    cache_creation_input_tokens: u64,
+}
+
+record! {
+    /// Keys of the token usage of a turn.
+    pub(super) const USAGE: RecordType<TokenUsage> = {
+        model: Kind::Text => model, "Model of the call; without it, the tokens cost nothing.";
+        input: COUNT => input_tokens, "Uncached input tokens.";
+        output: COUNT => output_tokens, "Output tokens.";
+        cache_read: COUNT => cache_read_input_tokens, "Tokens read from the cache.";
+        cache_creation: COUNT => cache_creation_input_tokens, "Tokens written to the cache.";
+    }
+}
 
 /// Writer of a session's transcript.
 #[derive(Debug, Default)]
@@ -60,17 +86,16 @@ impl Recorder {
     }
 
     /// Appends a text of the agent, with token usage if it is known.
-    pub fn assistant(&mut self, text: &str, usage: Option<Value>) {
+    pub fn assistant(&mut self, text: &str, usage: Option<TokenUsage>) {
         self.agent(json!([{"type": "text", "text": text}]), usage);
     }
 
-    fn agent(&mut self, content: Value, usage: Option<Value>) {
+    fn agent(&mut self, content: Value, usage: Option<TokenUsage>) {
         let mut message = json!({"id": format!("m{}", self.lines.len()), "role": "assistant",
             "content": content});
-        if let (Value::Object(fields), Some(mut usage)) = (&mut message, usage) {
-            let model = usage.as_object_mut().and_then(|it| it.remove("model"));
-            fields.extend(model.map(|it| ("model".to_owned(), it)));
-            fields.insert("usage".to_owned(), usage);
+        if let (Value::Object(fields), Some(usage)) = (&mut message, usage) {
+            fields.extend(usage.model.as_ref().map(|it| ("model".to_owned(), json!(it))));
+            fields.insert("usage".to_owned(), json!(usage));
         }
         self.record(&json!({"type": "assistant", "message": message}));
     }
@@ -100,7 +125,7 @@ impl Recorder {
         let text = |key: &str| node.get(key).and_then(Node::text);
         let failed = node.get("failed").and_then(Node::bool).unwrap_or(false);
         text("branch").into_iter().for_each(|it| self.set_branch(it));
-        let usage = node.get("usage").map(usage);
+        let usage = node.get("usage").map(|it| USAGE.read_node(it));
         if let Some(said) = text("user") {
             self.user(said);
         } else if let Some(said) = text("assistant") {
@@ -150,17 +175,6 @@ fn written(input: &Value) -> Option<(String, String)> {
     let text = |key: &str| input.get(key).and_then(Value::as_str);
     let content = text("content").or_else(|| text("new_string"))?;
     Some((absolute(text("file_path")?), content.to_owned()))
-}
-
-fn usage(node: &Node) -> Value {
-    let count = |key: &str| node.get(key).and_then(Node::int).unwrap_or(0);
-    let mut usage = json!({"input_tokens": count("input"), "output_tokens": count("output"),
-        "cache_read_input_tokens": count("cache_read"),
-        "cache_creation_input_tokens": count("cache_creation")});
-    if let (Value::Object(fields), Some(model)) = (&mut usage, node.get("model")) {
-        fields.insert("model".to_owned(), model.text().unwrap_or_default().into());
-    }
-    usage
 }
 
 /// Fills the number of the repetition into a node.

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use policyd_yaml::Node;
 use policyd_yaml::shape::Kind;
@@ -88,7 +88,7 @@ macro_rules! whole_numbers {
     )*};
 }
 
-whole_numbers!(u32 u64 usize i64);
+whole_numbers!(i32 u32 u64 usize i64);
 
 impl FieldValue for Duration {
     fn from_node(node: &Node) -> Option<Self> {
@@ -107,6 +107,27 @@ impl FieldValue for String {
 
     fn to_json(&self) -> Option<Value> {
         (!self.is_empty()).then(|| self.as_str().into())
+    }
+}
+
+impl FieldValue for Value {
+    fn from_node(node: &Node) -> Option<Self> {
+        Some(node.json())
+    }
+
+    fn to_json(&self) -> Option<Value> {
+        (!self.is_null()).then(|| self.clone())
+    }
+}
+
+impl FieldValue for Map<String, Value> {
+    fn from_node(node: &Node) -> Option<Self> {
+        let Value::Object(entries) = node.json() else { return None };
+        Some(entries)
+    }
+
+    fn to_json(&self) -> Option<Value> {
+        (!self.is_empty()).then(|| self.clone().into())
     }
 }
 

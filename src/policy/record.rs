@@ -48,6 +48,12 @@ impl<T: Default> RecordType<T> {
         value
     }
 
+    /// Reads the value of one map, like [`read_untyped`](Self::read_untyped).
+    #[must_use]
+    pub fn read_node(&self, map: &Node) -> T {
+        self.read_untyped(&LayeredMap::from_iter([map]))
+    }
+
     /// Reads the items of a list. Use [`items`](Self::items) in records.
     pub fn read_items(&self, list: &Node, builder: &mut Builder<'_>) -> Option<Vec<T>> {
         let maps = list.items()?.iter().map(|item| LayeredMap::from_iter([item]));

@@ -17,9 +17,7 @@ use policyd_base::id::SessionId;
 use policyd_base::{git_index, limits};
 use policyd_cases::happens::StepAction;
 use policyd_cases::transcript::{PROJECT, Recorder, absolute};
-use policyd_cases::{
-    CaseStep, Given, PackChanges, ProbeStub, ProbeStubOutcome, StateBefore, TranscriptAddition,
-};
+use policyd_cases::{CaseStep, Given, PackChanges, ProbeStub, StateBefore, TranscriptAddition};
 use policyd_evaluation::Detail;
 use policyd_evaluation::guards::GuardsOutcome;
 use policyd_fact_table::watch::CoverageRecorder;
@@ -172,11 +170,11 @@ impl<'a> Machine<'a> {
             let config = format!("[remote \"origin\"]\n\turl = {remote}\n");
             world.put(format!("{PROJECT}/.git/config"), config);
         }
-        if let Some(level) = &given.approvals {
+        if let Some(level) = given.approvals {
             // A policy that is adjusted is a copy, whose expressions are not counted as covered.
-            self.ready.policy.approvals = ApprovalLevel::from_name(level).unwrap_or_default();
-            world
-                .put(format!("{USER_CONFIG}/policyd/config.yaml"), format!("approvals: {level}\n"));
+            self.ready.policy.approvals = level;
+            let text = format!("approvals: {}\n", level.name());
+            world.put(format!("{USER_CONFIG}/policyd/config.yaml"), text);
         }
         given.tree_clean.into_iter().for_each(|it| script_tree(world, it));
         if !given.tracked.is_empty() {
@@ -216,19 +214,16 @@ impl<'a> Machine<'a> {
         let command: Vec<&str> = probe.command.iter().map(String::as_str).collect();
         self.world.unscript(&command);
         for answer in answers {
-            let (result, least) = match &answer.outcome {
-                ProbeStubOutcome::Ends { prints, stderr, code } => {
-                    let (stdout, stderr) = (prints.clone().into_bytes(), stderr.clone());
-                    let stderr = stderr.into_bytes();
-                    let output =
-                        CommandOutput { code: Some(*code), stdout, stderr, truncated: false };
-                    (Ok(output), Duration::ZERO)
-                }
-                ProbeStubOutcome::Missing => (Err(WorldError::NotFound), Duration::ZERO),
-                ProbeStubOutcome::TimesOut => {
-                    let longer = probe.timeout.saturating_add(Duration::from_secs(1));
-                    (Err(WorldError::TimedOut), longer)
-                }
+            let (result, least) = if answer.missing {
+                (Err(WorldError::NotFound), Duration::ZERO)
+            } else if answer.timeout {
+                let longer = probe.timeout.saturating_add(Duration::from_secs(1));
+                (Err(WorldError::TimedOut), longer)
+            } else {
+                let bytes = |it: &Option<String>| it.clone().unwrap_or_default().into_bytes();
+                let (stdout, stderr) = (bytes(&answer.prints), bytes(&answer.stderr));
+                let code = Some(answer.code.unwrap_or(0));
+                (Ok(CommandOutput { code, stdout, stderr, truncated: false }), Duration::ZERO)
             };
             self.world.script(&command, result, answer.takes.max(least));
         }
@@ -314,17 +309,17 @@ impl<'a> Machine<'a> {
             "decision": report.answer.decision.as_str(),
             "release": release.unwrap_or("none"),
             "session_type": outcome.map_or("", |it| it.session_type.as_str()),
-            "no_opinion": text(&report.around.no_opinion),
+            "no_opinion": text(&report.context.no_opinion),
             "considerations": considerations.collect::<Map<_, _>>(),
             "reason": report.answer.reason,
             "notice": text(&report.answer.notice),
             "context": text(&report.answer.context),
             "summary": outcome.map_or("", |it| it.summary.as_str()),
-            "problems": report.around.problems,
-            "preferences": report.around.preferences,
+            "problems": report.context.problems,
+            "preferences": report.context.preferences,
             "effects": {
                 "probes": asked.collect::<Vec<_>>(),
-                "saved": report.around.saved.to_string(),
+                "saved": report.context.saved.to_string(),
                 "logged": !fresh.is_empty(),
                 "log": fresh.last(),
             },
@@ -333,7 +328,7 @@ impl<'a> Machine<'a> {
         });
         if let Value::Object(seen) = &mut seen {
             seen.insert("guards".to_owned(), guards(report, policy, event.kind));
-            let guarded = report.around.guarded.as_ref();
+            let guarded = report.context.guarded.as_ref();
             let decided_by = guarded.map(GuardsOutcome::decided_by).unwrap_or_default();
             seen.insert("decided_by".to_owned(), decided_by.into());
             let updated = report.answer.updated_input.clone();
@@ -415,7 +410,7 @@ fn script_git(world: &FakeWorld, question: &[&str], stdout: Vec<u8>) {
 /// What every guard came to. One that the call does not concern is silent; one that is never asked at this
 /// event is neither, so that no case is met by it.
 fn guards(report: &Report, policy: &Policy, kind: EventKind) -> Value {
-    let said = report.around.guarded.iter().flat_map(|it| &it.verdicts);
+    let said = report.context.guarded.iter().flat_map(|it| &it.verdicts);
     let said = said.map(|it| (it.id.clone(), it.status()));
     let asked = |it: &Guard| it.on.contains(&kind);
     let unsaid = |it: &Guard| match it.on.as_slice() {
