@@ -12,6 +12,7 @@ mod allow;
 mod arguments;
 mod breaker;
 mod check;
+mod command_table;
 mod context;
 mod dashboard;
 mod decide;
@@ -79,6 +80,7 @@ use arguments::{
     StorePlace, SuggestArguments, TestArguments, TestFormat, TopArguments, TrustArguments,
     TryArguments, UninstallArguments, Update, UpdateArguments,
 };
+pub use command_table::{COMMAND_GROUPS, CommandGroup, CommandRow, CommandRunner};
 pub use exit_codes::EXIT_CODES;
 pub use line::command_line;
 use policyd_app::packs;

@@ -1,9 +1,10 @@
 //! Every command that only a human may run: refused to an agent, without a terminal and without the
 //! displayed word, with nothing written; done with it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
+use policyd::cli::{COMMAND_GROUPS, CommandRunner};
 use policyd::world::fake::FakeWorld;
 use policyd::world::{Ancestor, Confirmation};
 
@@ -46,6 +47,20 @@ const COMMANDS: [&str; 32] = [
     "dlq add sec --error E --label human_approved",
     "init",
     "init --upgrade",
+];
+
+/// Other commands that an agent may not run, and why they are not here.
+const NOT_HERE: [(&str, &str); 10] = [
+    ("dashboard", "serves until it is ended"),
+    ("enable", "only the guard refuses it"),
+    ("escalation notify", "only the guard refuses it"),
+    ("escalation test", "only the guard refuses it"),
+    ("export", "only the guard refuses it"),
+    ("export otlp", "only the guard refuses it"),
+    ("pack push", "only the guard refuses it"),
+    ("pack update", "only the guard refuses it, without `--allow-older`"),
+    ("rule on", "undoes what another of these commands changed"),
+    ("suggest accept", "needs recorded permission prompts"),
 ];
 
 /// A machine on which every command has something to do, and the ids.
@@ -127,6 +142,19 @@ fn every_command_for_humans_requires_one() {
         assert_eq!(world.questions().len(), 3, "{line}: {:?}", world.questions());
         assert!(files(&world) != before, "{line} did nothing: {said:?}");
     }
+}
+
+#[test]
+fn every_command_of_the_table_for_humans_is_here() {
+    let rows = COMMAND_GROUPS.iter().flat_map(|it| it.rows);
+    let humans = rows.filter(|it| it.runner == CommandRunner::Human).map(|it| it.words);
+    let is_here = |words: &str| {
+        let words = words.trim_start_matches("debug ");
+        COMMANDS.iter().any(|it| *it == words || it.starts_with(&format!("{words} ")))
+    };
+    let absent: BTreeSet<&str> = humans.filter(|it| !is_here(it)).collect();
+    let known = NOT_HERE.map(|(words, _)| words);
+    assert_eq!(absent, BTreeSet::from(known), "`COMMANDS` has a line for each command");
 }
 
 #[test]

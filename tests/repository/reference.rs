@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::fs;
 
 use policyd::book;
+use policyd::cli::{COMMAND_GROUPS, CommandGroup, CommandRunner};
 use policyd::expr::members;
 use policyd::expr::types::Type;
 use policyd::lint;
@@ -314,13 +315,37 @@ fn the_page_of_the_command_line_is_current() {
     assert_current("reference/cli.md", &text);
 }
 
+/// The commands of a group: what they do, and which of them an agent may not run.
+fn command_rows(group: &CommandGroup, line: &clap::Command) -> Vec<Vec<String>> {
+    let row = |name: &str| {
+        let command = line.find_subcommand(name).unwrap();
+        let about = command.get_about().map(ToString::to_string).unwrap_or_default();
+        let rows: Vec<_> = group.rows.iter().filter(|it| it.name() == name).collect();
+        let humans = rows.iter().filter(|it| it.runner == CommandRunner::Human);
+        let humans: Vec<_> = humans.map(|it| code(it.words)).collect();
+        let is_whole = humans.len() == rows.len();
+        let humans = if is_whole { code(name) } else { humans.join(", ") };
+        vec![code(&format!("policyd {name}")), cell(&about), humans]
+    };
+    group.names().into_iter().map(row).collect()
+}
+
 #[test]
-fn the_page_of_commands_names_every_command() {
-    let page = fs::read_to_string(root().join("src/docs/reference/commands.md")).unwrap();
+fn the_page_of_commands_shows_the_table() {
+    const BEGIN: &str = "<!-- commands -->\n";
+    const END: &str = "<!-- /commands -->";
+    let path = root().join("src/docs/reference/commands.md");
+    let page = fs::read_to_string(path).unwrap();
+    let (before, rest) = page.split_once(BEGIN).unwrap();
+    let (_, after) = rest.split_once(END).unwrap();
     let line = policyd::cli::command_line();
-    let names = line.get_subcommands().map(clap::Command::get_name).filter(|it| *it != "help");
-    let absent: Vec<_> = names.filter(|it| !page.contains(&format!("`policyd {it}"))).collect();
-    assert!(absent.is_empty(), "reference/commands.md lacks {absent:?}");
+    let mut tables = String::new();
+    for group in &COMMAND_GROUPS {
+        writeln!(tables, "\n## {}", group.title).unwrap();
+        let rows = command_rows(group, &line);
+        table(&mut tables, &["Command", "Purpose", "For humans only"], rows.into_iter());
+    }
+    assert_current("reference/commands.md", &format!("{before}{BEGIN}{tables}\n{END}{after}"));
 }
 
 #[test]
