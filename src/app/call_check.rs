@@ -100,7 +100,7 @@ impl CallQuestion<'_> {
 /// Returns the rules that answer the permission prompt of a call with yes. Empty if policyd leaves it to the user.
 fn approved(world: &dyn World, request: &Request<'_>) -> Vec<String> {
     let report = gate::evaluate(world, request, packs::load);
-    let guarded = report.around.guarded.filter(|_| report.answer.decision == Decision::Allow);
+    let guarded = report.context.guarded.filter(|_| report.answer.decision == Decision::Allow);
     let rules = guarded.into_iter().flat_map(|it| it.verdicts);
     rules.filter(|it| it.in_force() == Some(GuardAction::Allow)).map(|it| it.id).collect()
 }
@@ -114,16 +114,16 @@ fn read_report(
 ) -> CheckedCall {
     let mut response = report.answer;
     // A code is bound to the session of a client.
-    let digest = report.around.guarded.as_ref().and_then(|it| it.digest.as_deref());
+    let digest = report.context.guarded.as_ref().and_then(|it| it.digest.as_deref());
     if let (Some(hint), Some(digest)) = (&mut response.override_hint, digest) {
         *hint = hint.replace(&call_code::code(digest), "CODE");
     }
     let adapted = adapt(caller, &response).answer;
     answer.decision = adapted.decision;
     answer.changed_input = adapted.updated_input;
-    answer.problems = report.around.problems;
-    answer.not_evaluated = report.around.no_opinion;
-    let effects = report.seen.iter().flat_map(|it| it.call.effect_list(&it.around));
+    answer.problems = report.context.problems;
+    answer.not_evaluated = report.context.no_opinion;
+    let effects = report.call.iter().flat_map(|it| it.call.effect_list(&it.around));
     answer.effects = effects.map(|it| mask(&in_one_line(&it.to_string())).0.into_owned()).collect();
     answer.user = adapted.notice.unwrap_or_default();
     answer.agent = adapted.context.unwrap_or_default();
@@ -135,7 +135,7 @@ fn read_report(
         Decision::Ask | Decision::Defer => answer.question = adapted.reason,
         Decision::None | Decision::Allow => {}
     }
-    if let Some(mut guarded) = report.around.guarded {
+    if let Some(mut guarded) = report.context.guarded {
         answer.evaluated = guarded.judged.len();
         guarded.verdicts.sort_by_key(|it| std::cmp::Reverse((it.decision(), it.would().is_some())));
         answer.rules = guarded.verdicts.into_iter().map(|it| rule(it, layers)).collect();

@@ -44,31 +44,30 @@ pub fn run(
         world
     };
     let began = world.elapsed();
-    let mut report = Report::default();
     let mut caller = caller_of(arguments);
     let line_caller = caller;
-    let usage = match read(world, console, arguments, configurations, &mut caller) {
-        Ok(ReadEvent { request: None, .. }) => EXIT_OK,
+    let (mut report, usage) = match read(world, console, arguments, configurations, &mut caller) {
+        Ok(ReadEvent { request: None, .. }) => (Report::default(), EXIT_OK),
         Ok(ReadEvent { request: Some(request), is_whole }) => {
             if !is_same(caller, line_caller) {
                 crash::prepare(world, caller);
             }
-            report = gate::evaluate(world, &request, load);
+            let mut report = gate::evaluate(world, &request, load);
             if !is_whole && report.answer.decision < Decision::Ask {
                 report.answer = HookResponse::not_analyzed(caller, NOT_WHOLE);
             }
-            report.around.explained = request.detail == Detail::Values;
-            EXIT_OK
+            report.context.explained = request.detail == Detail::Values;
+            (report, EXIT_OK)
         }
         Err(error) => {
-            report.problem(&error.to_string());
-            report.answer = HookResponse::not_analyzed(caller, UNREADABLE);
-            report.answer.notice = None;
-            error::exit_code(&error)
+            // The problem says more than the notice.
+            let answer = HookResponse::not_analyzed(caller, UNREADABLE);
+            let answer = HookResponse { notice: None, ..answer };
+            (Report::unreadable(answer, &error.to_string()), error::exit_code(&error))
         }
     };
     let took = world.elapsed().saturating_sub(began);
-    report.around.micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
+    report.context.micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
     speak(world, console, arguments, caller, &report, usage)
 }
 
@@ -213,7 +212,7 @@ fn speak(
     match arguments.format {
         EvalFormat::Hook => {
             let mut answer = report.answer.clone();
-            let problems = report.around.problems.iter().map(|it| format!("policyd: {it}"));
+            let problems = report.context.problems.iter().map(|it| format!("policyd: {it}"));
             let said: Vec<String> = problems.chain(answer.notice.take()).collect();
             answer.notice = Some(said.join("\n"));
             let (text, changed) = hook::speak(caller, &answer, report.tool.as_deref());
@@ -225,18 +224,18 @@ fn speak(
             return EXIT_OK;
         }
         EvalFormat::Json => {
-            let value = report::to_json(report.outcome.as_ref(), &report.around);
+            let value = report::to_json(report.outcome.as_ref(), &report.context);
             console.print(&format!("{value:#}\n"));
         }
         EvalFormat::Text => {
             let color = console.color();
-            console.print(&report::to_text(report.outcome.as_ref(), &report.around, color));
+            console.print(&report::to_text(report.outcome.as_ref(), &report.context, color));
         }
     }
     if project::debug(world) {
         report.trace.iter().for_each(|it| console.eprint(it));
     }
-    match (usage, report.outcome.is_none() && !report.around.problems.is_empty(), blocked) {
+    match (usage, report.outcome.is_none() && !report.context.problems.is_empty(), blocked) {
         (EXIT_OK, false, false) => EXIT_OK,
         (EXIT_OK, false, true) => EXIT_FOUND,
         (EXIT_OK, true, _) => EXIT_BROKEN,

@@ -1,7 +1,8 @@
-//! Whether an event is evaluated at all: the hook line, the switches, and the rules of the pack.
+//! Decides whether an event is evaluated at all: by the hook line, the switches, and the rules of the pack.
 
 use super::decision_logs::report_off;
-use super::report::{Report, SkipReason};
+use super::diagnostics::Diagnostics;
+use super::event_result::{EventResult, SkipReason};
 use super::request::Request;
 use policyd_facts::event::{Event, EventKind};
 use policyd_harness::{self as harness, Harness};
@@ -36,7 +37,7 @@ pub(super) struct AdmittedEvent {
 }
 
 impl AdmittedEvent {
-    /// Whether [`Self::adjust`] changes a policy.
+    /// Returns whether [`Self::adjust`] changes a policy.
     pub(super) fn changes(&self, policy: &Policy) -> bool {
         let settings = &policy.settings;
         let observes = self.enforcement.mode_of(settings.mode) == EnforcementMode::Observe;
@@ -47,65 +48,73 @@ impl AdmittedEvent {
     }
 
     /// Applies to a policy what the organization and the user decide about it: pins, switches, and which rules act.
-    pub(super) fn adjust(&self, policy: &mut Policy, event: &Event, report: &mut Report) {
+    /// Returns the notice for the user at the start of a session whose rules only observe.
+    pub(super) fn adjust(
+        &self,
+        policy: &mut Policy,
+        event: &Event,
+        diagnostics: &mut Diagnostics,
+    ) -> Option<String> {
         self.pins.apply(policy);
         policy.approvals = self.approvals;
         for problem in self.switches.iter().flat_map(|it| it.apply(policy)) {
-            report.problem(&problem);
+            diagnostics.problem(&problem);
         }
         if event.kind.is_main_boundary() && !policy.skipped_layer.is_empty() {
-            report.problem(&policy.skipped_layer);
+            diagnostics.problem(&policy.skipped_layer);
         }
         self.enforcement.apply(policy);
-        // The user sees once per session that rules only observe.
+        // The user sees once per session that rules only observe. A compaction does not begin a session.
         let begins =
             event.kind == EventKind::SessionStart && event.source.as_deref() != Some("compact");
-        if let Some(text) = self.enforcement.summary(policy.settings.mode).filter(|_| begins) {
-            let text =
-                format!("{text}; `policyd log --would-block` shows what it would have blocked");
-            report.answer.notice = Some(text);
-        }
+        let summary = self.enforcement.summary(policy.settings.mode).filter(|_| begins)?;
+        Some(format!("{summary}; `policyd log --would-block` shows what it would have blocked"))
     }
 }
 
-/// Admits an event; else returns the report of an event at which nothing is evaluated, whatever the pack.
+/// Admits an event.
+///
+/// # Errors
+/// The result of an event at which nothing is evaluated, whatever the pack.
 pub(super) fn admit(
     world: &dyn World,
     request: &Request<'_>,
-    report: &mut Report,
-) -> Result<AdmittedEvent, Box<Report>> {
-    let silent = |report: &mut Report, why| {
-        Err(Box::new(std::mem::take(report).not_judged(why, request.now)))
-    };
+    diagnostics: &mut Diagnostics,
+) -> Result<AdmittedEvent, Box<EventResult>> {
+    let skipped = |reason, answer| Err(Box::new(EventResult::skipped(reason, answer)));
     let event = &request.event;
-    if let Some(said) = event.said_kind.filter(|it| *it != event.kind)
-        && (said.is_stop() != event.kind.is_stop()
-            || [said, event.kind].iter().any(|it| it.is_before_call()))
+    // It makes no difference which of two kinds is named if the same rules are evaluated for both.
+    if let Some(reported_kind) = event.said_kind.filter(|it| *it != event.kind)
+        && (reported_kind.is_stop() != event.kind.is_stop()
+            || [reported_kind, event.kind].iter().any(|it| it.is_before_call()))
     {
-        let [line, right] = [event.kind, said].map(|it| it.name().replace('_', "-"));
-        let reported = said.client_name();
-        report.problem(&format!(
+        let [line, right] = [event.kind, reported_kind].map(|it| it.name().replace('_', "-"));
+        let reported = reported_kind.client_name();
+        diagnostics.problem(&format!(
             "the hook line says `--hook {line}`, and the client reports {reported}; nothing was checked. \
              Write `--hook {right}` there"
         ));
-        if said.is_before_call() {
-            let why = "the hook line names another event.";
-            report.answer = HookResponse::not_analyzed(request.caller, why);
-        }
+        let answer = match reported_kind.is_before_call() {
+            true => {
+                HookResponse::not_analyzed(request.caller, "the hook line names another event.")
+            }
+            false => HookResponse::default(),
+        };
         let why = "the event is another one than the hook line says".to_owned();
-        return silent(report, SkipReason::Other(why));
+        return skipped(SkipReason::Other(why), answer);
     }
-    // Events that nothing can be said to are answered before anything is read.
-    let says = |it: &&Harness| it.moment_of(event.kind).is_some_and(|it| !it.ways.is_empty());
-    let heard = harness::HARNESSES.iter().any(says);
-    if !heard && !records::REACTING.contains(&event.kind) {
-        return silent(report, SkipReason::NoRule);
+    // An event that no client reads an answer to, and no reaction names, needs nothing that is read below.
+    let reads_answer =
+        |client: &Harness| client.moment_of(event.kind).is_some_and(|it| !it.ways.is_empty());
+    let is_answered = harness::HARNESSES.iter().any(|it| reads_answer(it));
+    if !is_answered && !records::REACTING.contains(&event.kind) {
+        return skipped(SkipReason::NoRule, HookResponse::default());
     }
     let project = project::find(world, Some(event));
     let files = ChoiceFiles::read(world, &project.state);
     match foreign_choices::take_foreign_changes(world, &files) {
-        Ok(changes) => changes.iter().for_each(|it| report.problem(&foreign_choices(it))),
-        Err(problem) => report.problem(&format!(
+        Ok(changes) => changes.iter().for_each(|it| diagnostics.problem(&foreign_choices(it))),
+        Err(problem) => diagnostics.problem(&format!(
             "changes of your choices by other programs are not detected: {}",
             problem.note()
         )),
@@ -115,23 +124,20 @@ pub(super) fn admit(
     let status = GateStatus::by_files(world, &project, organization, &files, session, request.now);
     if event.kind.is_main_boundary() {
         ProjectRegistry::new(world).register(&project.main, &project.state, request.now);
-        world.ignored_variables().iter().for_each(|it| report.problem(&ignored_variable(it)));
+        world.ignored_variables().iter().for_each(|it| diagnostics.problem(&ignored_variable(it)));
         let memory = project.memory_problem.as_ref().map(DocumentError::note);
-        status.problems.iter().chain(&memory).for_each(|it| report.problem(it));
+        status.problems.iter().chain(&memory).for_each(|it| diagnostics.problem(it));
     }
     match status.off {
         None => {
             let GateStatus { config: switches, enforcement, allowances, pins, .. } = status;
-            let is_asked = event.kind == EventKind::PermissionRequest;
+            let is_prompt = event.kind == EventKind::PermissionRequest;
             let approvals =
-                is_asked.then(|| request.configurations.approvals(world, &project.main));
+                is_prompt.then(|| request.configurations.approvals(world, &project.main));
             let approvals = approvals.unwrap_or_default();
             Ok(AdmittedEvent { project, switches, enforcement, allowances, pins, approvals })
         }
-        Some(reason) => {
-            let report = std::mem::take(report);
-            Err(Box::new(report_off(world, &project, request, reason, report)))
-        }
+        Some(reason) => Err(Box::new(report_off(world, &project, request, reason, diagnostics))),
     }
 }
 
@@ -152,13 +158,12 @@ fn foreign_choices(choices: &ForeignChoices) -> String {
     }
 }
 
-/// Why a valid pack has no rule for an event.
-pub(super) fn nothing_to_judge(
+/// Returns why no check of a valid pack is evaluated at an event. `None` if the event is a stop that checks are evaluated at.
+pub(super) fn skip_reason(
     policy: &Policy,
     event: &Event,
-    report: &mut Report,
+    diagnostics: &mut Diagnostics,
 ) -> Option<SkipReason> {
-    report.around.pack.clone_from(&policy.name);
     if !policy.settings.enabled {
         return Some(SkipReason::Off(OffReason::Manifest));
     }
@@ -166,7 +171,7 @@ pub(super) fn nothing_to_judge(
         return Some(SkipReason::NoRule);
     }
     if !event.session_known {
-        report.problem(
+        diagnostics.problem(
             "the payload names no session, so no block could be remembered; nothing was checked",
         );
         return Some(SkipReason::Other("the payload names no session".to_owned()));
@@ -174,12 +179,12 @@ pub(super) fn nothing_to_judge(
     None
 }
 
-/// Returns that a variable does not count, and what the user can do.
-fn ignored_variable(it: &ProjectVariable) -> String {
+/// Describes a variable that is ignored, and what the user can do.
+fn ignored_variable(variable: &ProjectVariable) -> String {
     format!(
         "the variable `{}` is ignored, because {} sets it, and a repository can contain that file; to use it, remove it \
          there and set it in your shell",
-        it.name,
-        it.file.display()
+        variable.name,
+        variable.file.display()
     )
 }

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use super::context::GateContext;
-use super::report::Report;
+use super::diagnostics::Diagnostics;
 use policyd_evaluation::call_code;
 use policyd_evaluation::guards::GuardsOutcome;
 use policyd_evaluation::message::{cut, in_one_line};
-use policyd_facts::call_subject::subject;
+use policyd_facts::call_subject;
 use policyd_record::mask::mask;
 use policyd_store::allowance::BlockedEvent;
 use policyd_store::user_choices::UserChoiceStore;
@@ -17,12 +17,12 @@ const CALL_CHARS_MAX: usize = 60;
 /// Rules that the user reads.
 const RULES_SHOWN: usize = 4;
 
-/// Uses the allowances of the user for an event: returns the rules whose decision is dropped, each with the text of its
-/// allowance. What could not be saved as used is not used, so that it allows nothing twice.
-pub(super) fn granted(
+/// Uses the allowances of the user for an event. Returns the rules whose decision is dropped, each with the text of its
+/// allowance. An allowance that cannot be saved as used allows nothing, because it would allow the same again.
+pub(super) fn use_allowances(
     context: &GateContext<'_>,
     event: &BlockedEvent<'_>,
-    report: &mut Report,
+    diagnostics: &mut Diagnostics,
 ) -> BTreeMap<String, String> {
     if context.allowances.is_none_or(<[_]>::is_empty) {
         return BTreeMap::new();
@@ -30,41 +30,42 @@ pub(super) fn granted(
     let store = UserChoiceStore::new(context.world, &context.project.state);
     let used = store.change(|choices| choices.use_allowances(event, context.request.now));
     used.unwrap_or_else(|problem| {
-        report.problem(&format!("no allowance was used: {}", problem.note()));
+        diagnostics.problem(&format!("no allowance was used: {}", problem.note()));
         BTreeMap::new()
     })
 }
 
-/// How the user can allow a call or an event that guards block.
-pub(super) fn hint_for_guards(context: &GateContext<'_>, guarded: &GuardsOutcome) -> String {
+/// Returns how the user can allow a call or an event that guards block.
+pub(super) fn hint_for_guards(context: &GateContext<'_>, outcome: &GuardsOutcome) -> String {
     let event = &context.request.event;
-    let what = match &event.tool_name {
-        Some(tool) => subject(tool, &event.tool_input),
+    let subject = match &event.tool_name {
+        Some(tool) => call_subject::subject(tool, &event.tool_input),
         None => event.kind.name().to_owned(),
     };
-    let what = cut(&in_one_line(&mask(&what).0), CALL_CHARS_MAX);
-    let rules = guarded.decided_by();
-    let code = guarded.digest.as_deref().map(call_code::code);
-    let way = match (code, rules.as_slice()) {
+    let subject = cut(&in_one_line(&mask(&subject).0), CALL_CHARS_MAX);
+    let rules = outcome.decided_by();
+    let code = outcome.digest.as_deref().map(call_code::code);
+    let command = match (code, rules.as_slice()) {
         (Some(code), [rule]) => {
             format!("policyd allow --call {code}, or: policyd allow {rule} --once")
         }
         (Some(code), _) => format!("policyd allow --call {code}"),
         (None, rules) => format!("policyd allow {} --once", rules.join(" ")),
     };
-    format!("policyd blocked `{what}` ({}). Wrong? Run: {way}", named("guard", &rules))
+    format!("policyd blocked `{subject}` ({}). Wrong? Run: {command}", list_rules("guard", &rules))
 }
 
-/// How the user can allow a stop that checks block.
+/// Returns how the user can allow a stop that checks block.
 pub(super) fn hint_for_checks(checks: &[&str]) -> String {
     format!(
         "policyd blocked the stop ({}). Wrong? Run: policyd allow {} --once",
-        named("check", checks),
+        list_rules("check", checks),
         checks.join(" ")
     )
 }
 
-fn named(word: &str, rules: &[&str]) -> String {
+/// Lists the first rules: `guards a, b`. `word` is the kind of rule.
+fn list_rules(word: &str, rules: &[&str]) -> String {
     let plural = if rules.len() == 1 { "" } else { "s" };
     let shown: Vec<&str> = rules.iter().copied().take(RULES_SHOWN).collect();
     let more = rules.len().saturating_sub(shown.len());

@@ -2,7 +2,7 @@
 //! wait for a server.
 
 use super::context::GateContext;
-use super::report::Report;
+use super::diagnostics::Diagnostics;
 use policyd_base::limits::EVIDENCE_CHARS_MAX;
 use policyd_evaluation::combine::Decision;
 use policyd_evaluation::guards::GuardsOutcome;
@@ -15,19 +15,24 @@ use policyd_store::shared::settings::SharedSubject;
 use policyd_store::shared::{AskedCall, SharedStore};
 use policyd_workspace::human::shown;
 
-/// Asks about a blocked call. A user who is present answers a question at the terminal instead.
-pub(super) fn ask(context: &GateContext<'_>, guarded: &GuardsOutcome, report: &mut Report) {
-    let is_asked_here = guarded.decision == Decision::Ask && context.is_attended();
+/// Asks about a blocked call. Returns what the user reads about it. `None` if humans on other hosts are not asked: a user
+/// who is present answers a question at the terminal instead.
+pub(super) fn ask(
+    context: &GateContext<'_>,
+    outcome: &GuardsOutcome,
+    diagnostics: &mut Diagnostics,
+) -> Option<String> {
+    let is_asked_here = outcome.decision == Decision::Ask && context.is_attended();
     if context.request.dry_run || context.is_organization || is_asked_here {
-        return;
+        return None;
     }
     let event = &context.request.event;
-    let (Some(digest), Some(tool)) = (&guarded.digest, &event.tool_name) else { return };
+    let (Some(digest), Some(tool)) = (&outcome.digest, &event.tool_name) else { return None };
     // The next synchronization reports an invalid configuration.
     let found = SharedStore::find(context.world, &context.state_dir, &context.store.durability);
-    let Ok(Some(store)) = found else { return };
+    let Ok(Some(store)) = found else { return None };
     if !store.settings().shares(SharedSubject::Approvals) {
-        return;
+        return None;
     }
     let command = event.tool_input.get("command").and_then(serde_json::Value::as_str);
     let input = command.map_or_else(|| event.tool_input.to_string(), str::to_owned);
@@ -38,26 +43,24 @@ pub(super) fn ask(context: &GateContext<'_>, guarded: &GuardsOutcome, report: &m
         session: event.session_id.as_str().to_owned(),
         tool: tool.clone(),
         input: cut(&in_one_line(&mask(&input).0), EVIDENCE_CHARS_MAX),
-        rules: guarded.decided_by().into_iter().map(str::to_owned).collect(),
+        rules: outcome.decided_by().into_iter().map(str::to_owned).collect(),
     };
-    let text = match store.ask(&call, &context.project.state, context.world.now()) {
+    match store.ask(&call, &context.project.state, context.world.now()) {
         Ok(AskedCall { id, request, is_new }) => {
             if is_new {
                 let notice = Notice::of_call_request(&id, &call);
-                let (world, own) = (context.world, &context.state_dir);
-                let _unlogged = decision_log::notify(world, own, NoticeKind::CallRequest, notice);
+                let (world, state_dir) = (context.world, &context.state_dir);
+                let _unlogged =
+                    decision_log::notify(world, state_dir, NoticeKind::CallRequest, notice);
             }
-            match request.answer.filter(|it| !it.allowed) {
+            Some(match request.answer.filter(|it| !it.allowed) {
                 Some(answer) => format!("{} refused this call on another host.", shown(&answer.by)),
                 None => "A human can answer on another host: policyd allow --waiting".to_owned(),
-            }
+            })
         }
         Err(error) => {
-            report.problem(&format!("humans on other hosts were not asked: {error}"));
-            return;
+            diagnostics.problem(&format!("humans on other hosts were not asked: {error}"));
+            None
         }
-    };
-    let hint = report.answer.override_hint.take();
-    let both: Vec<String> = hint.into_iter().chain([text]).collect();
-    report.answer.override_hint = Some(both.join(". "));
+    }
 }

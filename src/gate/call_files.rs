@@ -31,7 +31,7 @@ const CHECKOUTS_MAX: usize = 4;
 /// Reads what guards ask about files.
 pub(super) struct DiskReader<'a> {
     pub(super) context: &'a GateContext<'a>,
-    pub(super) seen: &'a CallFacts,
+    pub(super) call_facts: &'a CallFacts,
 }
 
 impl DiskReader<'_> {
@@ -55,12 +55,13 @@ impl DiskReader<'_> {
 
     /// Returns how the call changes the texts of files.
     fn changed_texts(&self) -> BTreeMap<String, ChangedText> {
-        let (event, call) = (&self.context.request.event, &self.seen.call);
+        let (event, call) = (&self.context.request.event, &self.call_facts.call);
         let tool = event.tool_name.as_deref().unwrap_or_default();
         let is_listed = self.context.words.lens.is_edit_tool(tool);
         let changes = call.text_changes(&event.tool_input, is_listed);
         let by_path = |path: &str| -> Option<String> {
-            self.seen.around.known_place(path, Some(&self.seen.around.folder)).absolute
+            let environment = &self.call_facts.around;
+            environment.known_place(path, Some(&environment.folder)).absolute
         };
         let mut texts = BTreeMap::new();
         for file in call.files.iter().filter(|it| it.does != Access::Read) {
@@ -97,8 +98,8 @@ impl DiskReader<'_> {
         change: &ContentChange,
     ) -> ChangedText {
         let before = read_text(self.context.world, Path::new(path));
-        let own = |it: &&FileAccess| it.place.absolute.as_deref() == Some(path);
-        let mut accesses = self.seen.call.files.iter().filter(own);
+        let is_of_file = |it: &&FileAccess| it.place.absolute.as_deref() == Some(path);
+        let mut accesses = self.call_facts.call.files.iter().filter(is_of_file);
         let is_deleted = match file.program {
             Some(_) => accesses.all(|it| it.does == Access::Delete),
             None => *change == ContentChange::Gone,
@@ -120,12 +121,12 @@ impl DiskReader<'_> {
 
     /// Returns what the disk and git know of the paths that the call names.
     fn states(&self, sources: FactSources) -> BTreeMap<String, PathState> {
-        let (call, around) = (&self.seen.call, &self.seen.around);
+        let (call, environment) = (&self.call_facts.call, &self.call_facts.around);
         let mut paths: BTreeSet<String> = BTreeSet::new();
         paths.extend(call.files.iter().filter_map(|it| it.place.absolute.clone()));
         for program in &call.programs {
             let operands = program.args.iter().filter(|it| !it.text.starts_with('-'));
-            let places = operands.map(|it| program.place(it, false, around));
+            let places = operands.map(|it| program.place(it, false, environment));
             paths.extend(places.filter_map(|it| it.absolute));
         }
         let paths: Vec<String> = paths.into_iter().take(CALL_PATHS_MAX).collect();
@@ -158,10 +159,11 @@ impl DiskReader<'_> {
         // Paths of each checkout, as git names them.
         let mut checkouts: BTreeMap<PathBuf, Vec<(&String, String)>> = BTreeMap::new();
         for path in paths {
-            let lies = self.seen.around.real.get(path).map_or(path, |it| &it.lies);
-            let folder = Path::new(lies).parent().unwrap_or(Path::new("/")).to_path_buf();
+            let location = self.call_facts.around.real.get(path).map_or(path, |it| &it.lies);
+            let folder = Path::new(location).parent().unwrap_or(Path::new("/")).to_path_buf();
             let top = tops.entry(folder).or_insert_with_key(|it| checkout::around(world, it));
-            let below = top.as_ref().and_then(|it| Path::new(lies).strip_prefix(it).ok()?.to_str());
+            let below =
+                top.as_ref().and_then(|it| Path::new(location).strip_prefix(it).ok()?.to_str());
             if let (Some(top), Some(below)) = (top.as_ref(), below) {
                 checkouts.entry(top.clone()).or_default().push((path, below.to_owned()));
             } else if let Some(state) = states.get_mut(path) {

@@ -1,4 +1,4 @@
-//! Which tool calls hooks saw, so that a stop knows what the transcript must show.
+//! Records the tool calls that hooks report, so that a stop knows which calls the transcript must contain.
 
 use super::context::GateContext;
 use policyd_base::limits::HOOK_LOCK_WAIT;
@@ -19,7 +19,7 @@ pub(super) fn record(context: &GateContext<'_>) {
     } else {
         return;
     };
-    // Without a check at a stop, no stop would look at them.
+    // Without a check at a stop, no stop reads these lines.
     if request.dry_run || !event.session_known || !policy.judges(EventKind::Stop) {
         return;
     }

@@ -12,7 +12,7 @@ use super::context::GateContext;
 use policyd_base::limits::SETTINGS_FILE_BYTES_MAX;
 use policyd_fact_table::call_facts::CallFacts;
 use policyd_fact_table::program_facts::line;
-use policyd_facts::call::{Access, Invocation, PathMatchers, ResolvedPath};
+use policyd_facts::call::{Access, CallEnvironment, Invocation, PathMatchers, ResolvedPath};
 use policyd_facts::glob::word_matches;
 use policyd_harness::{UserFolder, claude_code, codex};
 use policyd_world::{World, WorldError};
@@ -20,11 +20,11 @@ use policyd_world::{World, WorldError};
 /// Most files of rules that are read.
 const RULE_FILES_MAX: usize = 16;
 
-/// One rule as its file has it.
+/// One rule, as it is written in its file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum ClientRule {
-    /// A tool of Claude Code, and what it is called with: `Bash(npm test:*)`.
-    Tool { tool: String, of: Option<String> },
+    /// A tool of Claude Code, and the pattern of its argument: `Bash(npm test:*)`. `None` matches each argument.
+    Tool { tool: String, argument: Option<String> },
     /// The first words of a command, each with its alternatives, as Codex has them.
     Prefix(Vec<Vec<String>>),
 }
@@ -45,7 +45,7 @@ impl ClientRules {
         let world = context.world;
         match context.request.caller.harness.name {
             name if name == claude_code::HARNESS.name => {
-                let user = own_folder(context, claude_code::USER_FOLDER);
+                let user = user_folder(context, claude_code::USER_FOLDER);
                 let user = user.map(|it| it.join("settings.json"));
                 user.iter().for_each(|it| rules.read_settings(world, it, true));
                 let folder = context.request.event.folder.as_ref();
@@ -59,7 +59,7 @@ impl ClientRules {
                 managed.for_each(|it| rules.read_settings(world, it, false));
             }
             name if name == codex::HARNESS.name => {
-                let folder = own_folder(context, codex::USER_FOLDER).map(|it| it.join("rules"));
+                let folder = user_folder(context, codex::USER_FOLDER).map(|it| it.join("rules"));
                 folder.iter().for_each(|it| rules.read_folder(world, it));
             }
             _ => {}
@@ -68,26 +68,30 @@ impl ClientRules {
     }
 
     /// Returns the indexes of the programs of a call that the user's own settings let run.
-    pub(super) fn allowed_programs(&self, seen: &CallFacts) -> Vec<usize> {
+    pub(super) fn allowed_programs(&self, call_facts: &CallFacts) -> Vec<usize> {
         let runs = |it: &Invocation| {
             it.writes.is_empty() && self.allows.iter().any(|rule| rule.allows_program(it))
         };
-        let programs = seen.call.programs.iter().enumerate();
+        let programs = call_facts.call.programs.iter().enumerate();
         programs.filter(|(_, it)| runs(it)).map(|(at, _)| at).collect()
     }
 
     /// Returns why the client asks about a call, or might ask.
-    pub(super) fn objection(&self, seen: &CallFacts, context: &GateContext<'_>) -> Option<String> {
+    pub(super) fn objection(
+        &self,
+        call_facts: &CallFacts,
+        context: &GateContext<'_>,
+    ) -> Option<String> {
         if let Some(path) = &self.unread {
             return Some(format!("the client's rules in `{}` cannot be read", path.display()));
         }
         let tool = context.request.event.tool_name.as_deref().unwrap_or_default();
-        let found = self.asks.iter().find(|it| it.concerns(tool, seen));
-        found.map(|it| format!("the client has the rule `{}`", it.text()))
+        let asking = self.asks.iter().find(|it| it.concerns(tool, call_facts));
+        asking.map(|it| format!("the client has the rule `{}`", it.text()))
     }
 
-    /// Reads the permissions in a file of settings.
-    fn read_settings(&mut self, world: &dyn World, path: &Path, is_own: bool) {
+    /// Reads the permissions in a file of settings. Rules that allow count only if the file is the user's own.
+    fn read_settings(&mut self, world: &dyn World, path: &Path, is_of_user: bool) {
         let Some(text) = self.read(world, path) else { return };
         let Ok(settings) = serde_json::from_str::<Json>(&text) else {
             self.unread = Some(path.to_path_buf());
@@ -99,7 +103,7 @@ impl ClientRules {
             texts.map(ClientRule::of_tool).collect()
         };
         self.asks.extend(rules("ask").into_iter().chain(rules("deny")));
-        if is_own {
+        if is_of_user {
             self.allows.extend(rules("allow"));
         }
     }
@@ -151,12 +155,12 @@ impl ClientRules {
 
 /// Returns the directory of the user's own settings of a client: where a variable says, else below the home directory.
 /// `None` if it lies in the project, because a repository can set variables of a session.
-fn own_folder(context: &GateContext<'_>, place: UserFolder) -> Option<PathBuf> {
+fn user_folder(context: &GateContext<'_>, folder: UserFolder) -> Option<PathBuf> {
     let absolute =
         |it: &str| context.world.env(it).map(PathBuf::from).filter(|path| path.is_absolute());
-    match absolute(place.variable) {
-        Some(folder) => Some(folder).filter(|it| !it.starts_with(&context.project.main)),
-        None => Some(absolute("HOME")?.join(place.below_home)),
+    match absolute(folder.variable) {
+        Some(path) => Some(path).filter(|it| !it.starts_with(&context.project.main)),
+        None => Some(absolute("HOME")?.join(folder.below_home)),
     }
 }
 
@@ -166,16 +170,18 @@ impl ClientRule {
         let parts =
             text.split_once('(').and_then(|(tool, rest)| Some((tool, rest.strip_suffix(')')?)));
         match parts {
-            Some((tool, of)) => Self::Tool { tool: tool.to_owned(), of: Some(of.to_owned()) },
-            None => Self::Tool { tool: text.to_owned(), of: None },
+            Some((tool, argument)) => {
+                Self::Tool { tool: tool.to_owned(), argument: Some(argument.to_owned()) }
+            }
+            None => Self::Tool { tool: text.to_owned(), argument: None },
         }
     }
 
     /// Returns the rule as its file has it.
     fn text(&self) -> String {
         match self {
-            Self::Tool { tool, of: None } => tool.clone(),
-            Self::Tool { tool, of: Some(of) } => format!("{tool}({of})"),
+            Self::Tool { tool, argument: None } => tool.clone(),
+            Self::Tool { tool, argument: Some(argument) } => format!("{tool}({argument})"),
             Self::Prefix(words) => {
                 let words: Vec<String> = words.iter().map(|it| it.join("|")).collect();
                 words.join(" ")
@@ -192,11 +198,11 @@ impl ClientRule {
     /// Returns whether the rule matches a command line without wrappers.
     fn matches_line(&self, line: &str) -> bool {
         match self {
-            Self::Tool { tool, of } if tool == "Bash" => match of.as_deref() {
+            Self::Tool { tool, argument } if tool == "Bash" => match argument.as_deref() {
                 None | Some("*") => true,
-                Some(of) => match of.strip_suffix(":*") {
+                Some(pattern) => match pattern.strip_suffix(":*") {
                     Some(prefix) => begins(line, prefix),
-                    None => word_matches(of, line),
+                    None => word_matches(pattern, line),
                 },
             },
             Self::Tool { .. } => false,
@@ -209,30 +215,30 @@ impl ClientRule {
     }
 
     /// Returns whether the rule may concern a call of a tool.
-    fn concerns(&self, tool: &str, seen: &CallFacts) -> bool {
-        let call = &seen.call;
+    fn concerns(&self, tool: &str, call_facts: &CallFacts) -> bool {
+        let call = &call_facts.call;
         let mut lines = call.programs.iter().map(line).chain([call.command.clone()]);
         match self {
             Self::Prefix(_) => lines.any(|it| self.matches_line(&it)),
-            Self::Tool { tool: wanted, of } if wanted == "Bash" => {
-                let is_bare = |line: &str| {
-                    of.as_deref().and_then(|it| it.strip_suffix(" *")).is_some_and(|it| it == line)
-                };
+            Self::Tool { tool: wanted, argument } if wanted == "Bash" => {
+                // `git diff *` also concerns `git diff`.
+                let program = argument.as_deref().and_then(|it| it.strip_suffix(" *"));
+                let is_bare = |line: &str| program == Some(line);
                 !call.command.is_empty() && lines.any(|it| self.matches_line(&it) || is_bare(&it))
             }
-            Self::Tool { tool: wanted, of: None } => word_matches(wanted, tool),
-            Self::Tool { tool: wanted, of: Some(of) } => {
-                let does: &[Access] = match wanted.as_str() {
+            Self::Tool { tool: wanted, argument: None } => word_matches(wanted, tool),
+            Self::Tool { tool: wanted, argument: Some(argument) } => {
+                let accesses: &[Access] = match wanted.as_str() {
                     "Read" => &[Access::Read],
                     "Edit" | "Write" => &[Access::Write, Access::Delete],
                     // A rule about something else than files concerns the tool as a whole.
                     _ => return word_matches(wanted, tool),
                 };
-                let globs = path_globs(of, seen);
+                let globs = path_globs(argument, &call_facts.around);
                 let globs = PathMatchers::new(globs.iter().map(String::as_str));
                 let mut places =
-                    call.files.iter().filter(|it| does.contains(&it.does)).map(|it| &it.place);
-                places.any(|it: &ResolvedPath| globs.fit(it, &seen.around))
+                    call.files.iter().filter(|it| accesses.contains(&it.does)).map(|it| &it.place);
+                places.any(|it: &ResolvedPath| globs.fit(it, &call_facts.around))
             }
         }
     }
@@ -244,21 +250,21 @@ fn begins(line: &str, prefix: &str) -> bool {
 }
 
 /// Returns the globs of a path in a rule of Claude Code: `//` is the root of the file system, `/` the project.
-fn path_globs(of: &str, seen: &CallFacts) -> Vec<String> {
-    let around = &seen.around;
-    if let Some(rest) = of.strip_prefix("//") {
+fn path_globs(pattern: &str, environment: &CallEnvironment) -> Vec<String> {
+    if let Some(rest) = pattern.strip_prefix("//") {
         return vec![format!("/{rest}")];
     }
-    if of.starts_with('~') {
-        return vec![of.to_owned()];
+    if pattern.starts_with('~') {
+        return vec![pattern.to_owned()];
     }
-    let own = of.trim_start_matches("./");
-    match own.strip_prefix('/') {
-        Some(rest) => vec![format!("{}/{rest}", around.project)],
-        None if own.contains('/') => {
-            vec![format!("{}/{own}", around.folder), format!("{}/{own}", around.project)]
+    let path = pattern.trim_start_matches("./");
+    let CallEnvironment { project, folder, .. } = environment;
+    match path.strip_prefix('/') {
+        Some(rest) => vec![format!("{project}/{rest}")],
+        None if path.contains('/') => {
+            vec![format!("{folder}/{path}"), format!("{project}/{path}")]
         }
-        None => vec![format!("**/{own}")],
+        None => vec![format!("**/{path}")],
     }
 }
 

@@ -1,5 +1,5 @@
-//! What the evaluation of one event works with: the event, the policy, the project, and where the
-//! session keeps its state.
+//! The inputs that all parts of an evaluation share: the event, the policy, the project, and where the session saves its
+//! state.
 
 use std::cell::OnceCell;
 use std::path::PathBuf;
@@ -21,7 +21,7 @@ use policyd_tasks::{StoreLocation, Stores};
 use policyd_workspace::project::{self, Project};
 use policyd_world::World;
 
-/// One event with everything that its evaluation works with.
+/// One event, with the policy and the project by which it is evaluated.
 pub(super) struct GateContext<'a> {
     pub(super) world: &'a dyn World,
     pub(super) request: &'a Request<'a>,
@@ -40,12 +40,12 @@ pub(super) struct GateContext<'a> {
     pub(super) is_approval: bool,
     /// The rules of the organization, which can object to an approval.
     pub(super) organization: Option<&'a OrganizationLayer>,
-    /// Whether a user is present, once it was asked; read by [`GateContext::is_attended`].
+    /// Whether a user is present, once [`GateContext::is_attended`] found out.
     pub(super) attended: OnceCell<bool>,
 }
 
 impl<'a> GateContext<'a> {
-    /// The context of an event; nothing is read yet.
+    /// Creates the context of an event. Reads no file.
     pub(super) fn new(
         world: &'a dyn World,
         request: &'a Request<'a>,
@@ -56,7 +56,7 @@ impl<'a> GateContext<'a> {
         Self { allowances, ..Self::of_project(world, request, loaded, &admitted.project) }
     }
 
-    /// The context of an event without what the user lets pass.
+    /// Creates the context of an event in a project, without what the user lets pass.
     pub(super) fn of_project(
         world: &'a dyn World,
         request: &'a Request<'a>,
@@ -84,7 +84,7 @@ impl<'a> GateContext<'a> {
         }
     }
 
-    /// The same context for the question whether guards object to the approval of the event.
+    /// Creates a context for the question whether guards object to the approval of the event.
     pub(super) fn for_approval<'b>(&'b self, request: &'b Request<'b>) -> GateContext<'b>
     where
         'a: 'b,
@@ -107,35 +107,35 @@ impl<'a> GateContext<'a> {
         }
     }
 
-    /// Whether a user is present who can answer a question.
+    /// Returns whether a user is present who can answer a question.
     pub(super) fn is_attended(&self) -> bool {
         *self.attended.get_or_init(|| self.request.is_attended(self.world))
     }
 
-    /// Whether the event happens in a turn of a supervised run, after which another one follows.
+    /// Returns whether the event happens in a turn of a supervised run, after which another one follows.
     pub(super) fn is_supervised(&self) -> bool {
         self.request.supervision == Supervision::Turn
     }
 
-    /// The breakers. Those of the organization's probes are its own: a user cannot force them open.
+    /// Opens the breakers. Those of the organization's probes are its own: a user cannot force them open.
     pub(super) fn breakers(&self) -> BreakerStore<'a> {
         let directory = if self.is_organization { &self.store.root } else { &self.state_dir };
         BreakerStore::new(self.world, directory, self.store.durability.clone())
     }
 
-    /// The stores of tasks and signals; `lock_wait` is the longest wait for a lock.
+    /// Opens the stores of tasks and signals. `lock_wait` is the longest wait for a lock.
     pub(super) fn stores(&self, lock_wait: Duration) -> Stores<'a> {
         let (state_dir, durability) = (self.state_dir.as_path(), &self.store.durability);
         let location = StoreLocation { state_dir, durability, lock_wait };
         Stores::new(self.world, self.policy, location)
     }
 
-    /// The cursor of the transcript, beside the state; the transcript of a subagent has its own.
+    /// Returns the path of the transcript's cursor, beside the state. The transcript of a subagent has a cursor of its own.
     pub(super) fn cursor_path(&self) -> PathBuf {
         let event = &self.request.event;
         let folder = self.store.paths(&event.session_id).folder;
-        let own = event.agent_id.as_deref().filter(|_| event.kind == EventKind::SubagentStop);
-        folder.join(match own {
+        let subagent = event.agent_id.as_deref().filter(|_| event.kind == EventKind::SubagentStop);
+        folder.join(match subagent {
             Some(agent) => subagents::cursor_name(agent),
             None => "cursor.bin".to_owned(),
         })

@@ -1,14 +1,14 @@
-//! The context window: notifies the agent once per tier, summarizes the session before the context is
-//! emptied, and gives the summary to the next context. Never blocks.
+//! The context window: notifies the agent once per tier, summarizes the session before its context is emptied, and
+//! gives the summary to the next context. Never blocks.
 
 use std::cell::OnceCell;
 
 use super::context::GateContext;
-use super::report::Report;
+use super::diagnostics::Diagnostics;
 use crate::summaries::{SummaryDraft, SummaryWriter};
-use policyd_base::limits::{HOOK_LOCK_WAIT, SPOKEN_CHARS_MAX};
+use policyd_base::limits::HOOK_LOCK_WAIT;
 use policyd_evaluation::context::{advance, gauge, reading, record};
-use policyd_evaluation::{message, signals};
+use policyd_evaluation::signals;
 use policyd_fact_table::context_facts::ContextUsage;
 use policyd_fact_table::{FactEvaluator, template};
 use policyd_facts::Facts;
@@ -29,7 +29,7 @@ use policyd_store::transcript::{self, Places};
 use policyd_tasks::CLEAR;
 use policyd_workspace::project;
 
-/// Events at which it is looked at, whatever the pack says.
+/// Events at which the context is measured, whatever the pack says.
 const KINDS: [EventKind; 5] = [
     EventKind::SessionStart,
     EventKind::SessionEnd,
@@ -38,46 +38,59 @@ const KINDS: [EventKind; 5] = [
     EventKind::PostModelSwitch,
 ];
 
-/// Whether the context is looked at here. A subagent's is its own, and short.
+/// Returns whether the context is measured at an event. A subagent has a context of its own, which is short.
 pub(super) fn concerns(policy: &Policy, event: &Event) -> bool {
     let kind = event.kind;
-    let told = KINDS.contains(&kind) || policy.context_told_at.iter().any(|it| it == kind.name());
-    told && policy.settings.enabled && event.agent_id.is_none() && event.session_known
+    let is_measured =
+        KINDS.contains(&kind) || policy.context_told_at.iter().any(|it| it == kind.name());
+    is_measured && policy.settings.enabled && event.agent_id.is_none() && event.session_known
 }
 
-/// Measures the context, and does what the event requires.
-pub(super) fn meter(context: &GateContext<'_>, report: &mut Report) {
+/// Measures the context, and does what the event requires. Returns the text for the agent, with masked secrets.
+pub(super) fn meter(context: &GateContext<'_>, diagnostics: &mut Diagnostics) -> Option<String> {
     let request = context.request;
-    let (overrides, wrong) = project::overrides(context.world);
-    let known = context.store.peek(&request.event.session_id).state.context;
-    let overrides = overrides.naming(&known);
+    let (overrides, invalid) = project::overrides(context.world);
+    let saved = context.store.peek(&request.event.session_id).state.context;
+    let overrides = overrides.naming(&saved);
     let meter = ContextMeter { context, overrides, facts: OnceCell::new() };
     let kind = request.event.kind;
-    if kind == EventKind::SessionStart {
-        wrong.iter().for_each(|it| report.problem(it));
-        meter.name_model(report);
-        meter.inject_summary(report);
+    let text = if kind == EventKind::SessionStart {
+        invalid.iter().for_each(|it| diagnostics.problem(it));
+        meter.save_model(diagnostics);
+        meter.inject_summary(diagnostics)
     } else if kind == EventKind::PostModelSwitch {
-        meter.name_model(report);
+        meter.save_model(diagnostics);
+        None
     } else if kind == EventKind::PostCompact {
-        meter.reset_tiers(report);
+        meter.reset_tiers(diagnostics);
+        None
     } else if kind == EventKind::SessionEnd {
-        let cleared = request.event.reason.as_deref() == Some("clear");
-        meter.summarize(if cleared { AT_CLEAR } else { AT_END }, report);
+        let is_cleared = request.event.reason.as_deref() == Some("clear");
+        meter.summarize(if is_cleared { AT_CLEAR } else { AT_END }, diagnostics);
+        None
     } else if kind == EventKind::PreCompact {
-        meter.summarize("compact", report);
-        meter.say_compact(report);
+        meter.summarize("compact", diagnostics);
+        meter.compaction_text(diagnostics)
     } else {
-        meter.watch(report);
-    }
+        meter.watch(diagnostics)
+    };
+    let text = mask(text?.trim()).0.into_owned();
+    Some(text).filter(|it| !it.is_empty())
 }
 
 /// One event at which the context is measured.
 struct ContextMeter<'a> {
     context: &'a GateContext<'a>,
     overrides: Overrides,
-    /// What the transcript says, once it was read.
+    /// Facts of the transcript, once it was read. `None` if it cannot be read.
     facts: OnceCell<Option<Facts>>,
+}
+
+/// A summary that a new context receives.
+struct DeliveredSummary {
+    text: String,
+    /// Number of prompts in the context before.
+    iteration: u64,
 }
 
 impl ContextMeter<'_> {
@@ -95,13 +108,13 @@ impl ContextMeter<'_> {
         }
     }
 
-    /// What the transcript says. It is read once; an event that needs it first reports why it cannot be read.
-    fn facts(&self, report: &mut Report) -> Option<&Facts> {
-        self.facts.get_or_init(|| self.read_facts(report)).as_ref()
+    /// Returns the facts of the transcript. The first call reads it, and reports why it cannot be read.
+    fn facts(&self, diagnostics: &mut Diagnostics) -> Option<&Facts> {
+        self.facts.get_or_init(|| self.read_facts(diagnostics)).as_ref()
     }
 
-    /// Reads what is new in the transcript, and keeps it for the next event.
-    fn read_facts(&self, report: &mut Report) -> Option<Facts> {
+    /// Reads the new lines of the transcript, and saves the cursor for the next event.
+    fn read_facts(&self, diagnostics: &mut Diagnostics) -> Option<Facts> {
         let event = &self.context.request.event;
         let transcript = event.transcript.as_deref()?;
         let cursor = self.context.cursor_path();
@@ -120,17 +133,19 @@ impl ContextMeter<'_> {
         match read.problem {
             None => Some(read.facts),
             Some(problem) => {
-                report.note(problem.to_string());
+                diagnostics.note(problem.to_string());
                 None
             }
         }
     }
 
+    /// Measures the usage of the context window.
     fn gauge(&self, facts: &Facts) -> ContextUsage {
         gauge(self.rules(), &self.overrides, facts)
     }
 
-    fn whose(&self, facts: &Facts) -> EventOrigin<'_> {
+    /// Returns what entries of the event log say about the event.
+    fn origin(&self, facts: &Facts) -> EventOrigin<'_> {
         EventOrigin {
             session: self.context.request.event.session_id.as_str(),
             now: self.context.request.now,
@@ -138,58 +153,61 @@ impl ContextMeter<'_> {
         }
     }
 
-    /// Tells a tier that was reached, once.
-    fn watch(&self, report: &mut Report) {
-        let Some(facts) = self.facts(report) else { return };
-        let read = self.gauge(facts);
+    /// Notifies the agent of a tier that was reached, once per tier. Returns the text for the agent.
+    fn watch(&self, diagnostics: &mut Diagnostics) -> Option<String> {
+        let facts = self.facts(diagnostics)?;
+        let measured = self.gauge(facts);
+        let mut text = None;
         let mut entries = Vec::new();
         if self.context.request.event.kind == EventKind::UserPromptSubmit {
-            entries.push(usage(self.whose(facts), &read));
+            entries.push(usage(self.origin(facts), &measured));
         }
-        if let Some(reached) = self.step(&read, facts, report) {
-            self.notify(&reached, report);
+        if let Some(reached) = self.step(&measured, facts, diagnostics) {
+            text = self.tier_text(&reached);
             if reached.tier == ACT {
-                entries.push(warning(self.whose(facts), &reached));
-                self.keep("act", facts, &reached, report);
+                entries.push(warning(self.origin(facts), &reached));
+                self.save_summary("act", facts, &reached, diagnostics);
             }
         }
         append_to(self.context.world, &self.context.state_dir, EVENT_LOG, &entries);
-        request_clear(self.context, facts, report);
+        request_clear(self.context, facts, diagnostics);
+        text
     }
 
     /// Steps the saved tier. Returns the usage if a tier was reached that is not yet reported. A tier that could not
     /// be saved is not reported, because every later event would report it again.
     fn step(
         &self,
-        read: &ContextUsage,
+        measured: &ContextUsage,
         facts: &Facts,
-        report: &mut Report,
+        diagnostics: &mut Diagnostics,
     ) -> Option<ContextUsage> {
-        let by = (self.rules(), &self.overrides);
-        let mut crossed = None;
-        let saved = self.remember(report, |known| {
-            let (next, effect, gauge) = advance(read, known, by.0, by.1, facts);
-            crossed = (effect == Some(TierEffect::Crossed)).then_some(gauge);
+        let mut reached = None;
+        let is_saved = self.change_tier(diagnostics, |tier| {
+            let (next, effect, usage) =
+                advance(measured, tier, self.rules(), &self.overrides, facts);
+            reached = (effect == Some(TierEffect::Crossed)).then_some(usage);
             next
         });
-        crossed.filter(|_| saved)
+        reached.filter(|_| is_saved)
     }
 
-    /// Changes what the session remembers of its context; whether that is saved, or nothing changed.
-    fn remember(
+    /// Changes the tier that the session saves. Returns whether the tier is saved, also if nothing changed.
+    fn change_tier(
         &self,
-        report: &mut Report,
+        diagnostics: &mut Diagnostics,
         mut change: impl FnMut(&TierState) -> TierState,
     ) -> bool {
         let session = &self.context.request.event.session_id;
-        let known = self.context.store.peek(session).state.context;
-        if change(&known) == known {
+        // Most events change nothing, and need no lock. The locked state can be newer, so the change is computed again.
+        let saved = self.context.store.peek(session).state.context;
+        if change(&saved) == saved {
             return true;
         }
         let mut locked = match self.context.store.lock(session, HOOK_LOCK_WAIT) {
             Ok(locked) => locked,
             Err(error) => {
-                report.note(format!("the tier of the context: {error}"));
+                diagnostics.note(format!("the tier of the context: {error}"));
                 return false;
             }
         };
@@ -198,34 +216,34 @@ impl ContextMeter<'_> {
         match locked.commit(&state) {
             SaveOutcome::Durable { .. } | SaveOutcome::Degraded { .. } => true,
             SaveOutcome::NotSaved { why, .. } => {
-                report.note(format!("the tier of the context was not saved: {why}"));
+                diagnostics.note(format!("the tier of the context was not saved: {why}"));
                 false
             }
         }
     }
 
-    /// Remembers what the client calls the model: it tells the variant, which transcripts leave out.
-    fn name_model(&self, report: &mut Report) {
+    /// Saves the name of the model that the client reports: it contains the variant, which transcripts leave out.
+    fn save_model(&self, diagnostics: &mut Diagnostics) {
         let Some(model) = &self.context.request.event.model else { return };
-        self.remember(report, |known| TierState { model: model.clone(), ..known.clone() });
+        self.change_tier(diagnostics, |tier| TierState { model: model.clone(), ..tier.clone() });
     }
 
-    /// Resets the tiers because the context was emptied: a tier notifies again, whether or not the transcript shows
-    /// it yet.
-    fn reset_tiers(&self, report: &mut Report) {
-        let Some(facts) = self.facts(report) else { return };
+    /// Resets the tiers, because the context was emptied: a tier notifies again, also if the transcript does not show the
+    /// compaction yet.
+    fn reset_tiers(&self, diagnostics: &mut Diagnostics) {
+        let Some(facts) = self.facts(diagnostics) else { return };
         let settings = self.overrides.settings(&self.rules().settings);
         let read = reading(&self.gauge(facts), &settings, facts.seq);
-        self.remember(report, |known| known.emptied(&read));
+        self.change_tier(diagnostics, |tier| tier.emptied(&read));
     }
 
-    fn notify(&self, gauge: &ContextUsage, report: &mut Report) {
-        let said = self.rules().say.iter().find(|(id, _)| *id == gauge.tier);
-        let mut evaluator = self.evaluator(gauge);
-        let text = said.map(|(_, choices)| signals::chosen(choices, &mut evaluator));
-        add_context(report, text.unwrap_or_default());
+    /// Returns the text of the pack about a tier.
+    fn tier_text(&self, gauge: &ContextUsage) -> Option<String> {
+        let (_, choices) = self.rules().say.iter().find(|(id, _)| *id == gauge.tier)?;
+        Some(signals::chosen(choices, &mut self.evaluator(gauge)))
     }
 
+    /// Creates the evaluator of expressions about the context.
     fn evaluator(&self, gauge: &ContextUsage) -> FactEvaluator {
         let notes = self.rules().notes.first().map_or("", String::as_str);
         let mut evaluator = FactEvaluator::about(record(gauge, notes));
@@ -233,41 +251,46 @@ impl ContextMeter<'_> {
         evaluator
     }
 
-    /// Tells the client's compactor what matters. A client whose compactor reads nothing gets nothing.
-    fn say_compact(&self, report: &mut Report) {
+    /// Returns the text for the compactor of the client. A client whose compactor reads no text ignores it.
+    fn compaction_text(&self, diagnostics: &mut Diagnostics) -> Option<String> {
         let template = &self.rules().compact;
         if template.trim().is_empty() {
-            return;
+            return None;
         }
-        let Some(facts) = self.facts(report) else { return };
-        let gauge = self.gauge(facts);
-        let text = template::render(template, &mut self.evaluator(&gauge));
-        add_context(report, text);
+        let gauge = self.gauge(self.facts(diagnostics)?);
+        Some(template::render(template, &mut self.evaluator(&gauge)))
     }
 
-    /// Keeps a summary of the session, for whatever comes after it.
-    fn summarize(&self, reason: &str, report: &mut Report) {
-        let Some(facts) = self.facts(report) else { return };
+    /// Saves a summary of the session for the next context.
+    fn summarize(&self, reason: &str, diagnostics: &mut Diagnostics) {
+        let Some(facts) = self.facts(diagnostics) else { return };
         let gauge = self.gauge(facts);
-        self.keep(reason, facts, &gauge, report);
+        self.save_summary(reason, facts, &gauge, diagnostics);
     }
 
-    fn keep(&self, reason: &str, facts: &Facts, gauge: &ContextUsage, report: &mut Report) {
+    /// Saves a summary of these facts. No context received it yet.
+    fn save_summary(
+        &self,
+        reason: &str,
+        facts: &Facts,
+        gauge: &ContextUsage,
+        diagnostics: &mut Diagnostics,
+    ) {
         let writer = self.writer();
         let text = writer.summarize(facts, gauge, None);
         let (session, now) = (&self.context.request.event.session_id, self.context.request.now);
         let draft = SummaryDraft { text: &text, reason, at: now, told: None };
         if let Err(error) = writer.keep(session, facts.prompts.count, draft) {
-            report.note(error.to_string());
+            diagnostics.note(error.to_string());
         }
     }
 
-    /// Tells a context that begins what the one before it left, once.
-    fn inject_summary(&self, report: &mut Report) {
+    /// Returns the summary of the last context for a context that begins. Each summary is delivered once.
+    fn inject_summary(&self, diagnostics: &mut Diagnostics) -> Option<String> {
         let event = &self.context.request.event;
         let source = event.source.as_deref().unwrap_or_default();
         if !self.rules().inject.iter().any(|it| it == source) {
-            return;
+            return None;
         }
         let (now, writer) = (self.context.request.now, self.writer());
         let (client, folder) = (writer.client(), self.context.project.root.to_string_lossy());
@@ -279,115 +302,116 @@ impl ContextMeter<'_> {
             now,
             max_age: self.rules().summary_max_age,
         };
-        // A context that is resumed still contains what it received in this turn.
-        let was_told = |facts: &Facts| {
-            let turn = facts.prompts.count;
-            writer.summaries().was_told(start.session, start.folder, turn)
-        };
-        let unknown = |report: &mut Report, problem: DocumentError| {
-            report.problem(&format!("no summary is delivered: {}", problem.note()));
-        };
-        if source == "resume"
-            && let Some(facts) = self.facts(report)
-        {
-            match was_told(facts) {
-                Ok(false) => {}
-                Ok(true) => return,
-                Err(problem) => return unknown(report, problem),
-            }
-        }
-        let fits = |it: &Summary| start.continues(&it.origin());
-        let all = match writer.summaries().all() {
-            Ok(all) => all,
-            Err(problem) => return unknown(report, problem),
-        };
-        let waiting = all.iter().filter(|it| it.told.is_none() && fits(it));
-        if start.is_ambiguous(waiting.map(|it| it.session.as_str())) {
-            report.note(
-                "several sessions were cleared just now: which one goes on here is not known",
-            );
-            return;
-        }
-        let taken = writer.summaries().take(now, fits);
-        let summary = match taken {
-            Ok(Some(it)) => Some((it.text, it.iteration)),
-            // No summary was saved in time; the transcript still exists.
-            Ok(None) if start.same_session => self.summarize_now(report),
-            Ok(None) => None,
-            Err(error) => {
-                report.note(format!("the summary of the last context: {error}"));
-                None
+        let DeliveredSummary { text, iteration } = match self.take_summary(&start, diagnostics) {
+            Ok(summary) => summary?,
+            Err(problem) => {
+                diagnostics.problem(&format!("no summary is delivered: {}", problem.note()));
+                return None;
             }
         };
-        let Some((text, before)) = summary else { return };
-        add_context(report, format_summary(&text));
         if source == "compact" {
-            self.restate(report);
+            self.save_restated_goal(diagnostics);
         }
-        let all = writer.summaries().all().unwrap_or_default();
-        let restarts = all.iter().filter(|it| it.told.is_some()).count();
+        let summaries = writer.summaries().all().unwrap_or_default();
+        let restarts = summaries.iter().filter(|it| it.told.is_some()).count();
         let restarts = u64::try_from(restarts).unwrap_or(u64::MAX);
-        let whose = EventOrigin { session: start.session, now, iteration: 0 };
+        let origin = EventOrigin { session: start.session, now, iteration: 0 };
         append_to(
             self.context.world,
             &self.context.state_dir,
             EVENT_LOG,
-            &[restart(whose, restarts, before)],
+            &[restart(origin, restarts, iteration)],
         );
+        Some(format_summary(&text))
     }
 
-    /// Saves that the goal was given to the context after a compaction.
-    fn restate(&self, report: &mut Report) {
-        let Some(facts) = self.facts(report) else { return };
+    /// Takes the summary that a new context continues, so that no other context receives it. `None` without one.
+    ///
+    /// # Errors
+    /// The saved summaries cannot be read.
+    fn take_summary(
+        &self,
+        start: &ContextStart<'_>,
+        diagnostics: &mut Diagnostics,
+    ) -> Result<Option<DeliveredSummary>, DocumentError> {
+        let writer = self.writer();
+        let summaries = writer.summaries();
+        // A resumed context still contains what it received in this turn.
+        if self.context.request.event.source.as_deref() == Some("resume")
+            && let Some(facts) = self.facts(diagnostics)
+            && summaries.was_told(start.session, start.folder, facts.prompts.count)?
+        {
+            return Ok(None);
+        }
+        let fits = |it: &Summary| start.continues(&it.origin());
+        let all = summaries.all()?;
+        let waiting = all.iter().filter(|it| it.told.is_none() && fits(it));
+        if start.is_ambiguous(waiting.map(|it| it.session.as_str())) {
+            diagnostics.note(
+                "several sessions were cleared just now: which one goes on here is not known",
+            );
+            return Ok(None);
+        }
+        Ok(match summaries.take(start.now, fits) {
+            Ok(Some(taken)) => {
+                Some(DeliveredSummary { text: taken.text, iteration: taken.iteration })
+            }
+            // No summary was saved in time; the transcript still exists.
+            Ok(None) if start.same_session => self.summarize_now(diagnostics),
+            Ok(None) => None,
+            Err(error) => {
+                diagnostics.note(format!("the summary of the last context: {error}"));
+                None
+            }
+        })
+    }
+
+    /// Saves that the context received the goal after a compaction.
+    fn save_restated_goal(&self, diagnostics: &mut Diagnostics) {
+        let Some(facts) = self.facts(diagnostics) else { return };
         let settings = self.overrides.settings(&self.rules().settings);
         let read = reading(&self.gauge(facts), &settings, facts.seq);
-        self.remember(report, |known| known.restating(&read));
+        self.change_tier(diagnostics, |tier| tier.restating(&read));
     }
 
-    /// A summary of the session as its transcript stands, marked as told. Nothing if the session was
-    /// given exactly this summary before.
-    fn summarize_now(&self, report: &mut Report) -> Option<(String, u64)> {
-        let facts = self.facts(report)?;
+    /// Summarizes the session now, and saves the summary as delivered. `None` if the session received exactly this summary
+    /// before.
+    fn summarize_now(&self, diagnostics: &mut Diagnostics) -> Option<DeliveredSummary> {
+        let facts = self.facts(diagnostics)?;
         if facts.prompts.count == 0 {
             return None; // Nothing happened yet.
         }
         let (writer, gauge) = (self.writer(), self.gauge(facts));
         let text = writer.summarize(facts, &gauge, None);
         let (session, now) = (&self.context.request.event.session_id, self.context.request.now);
-        let same = |it: &Summary| it.session == session.as_str() && it.text == text;
-        // A summary that cannot be marked as told is not told.
-        if writer.summaries().all().ok()?.iter().any(|it| it.told.is_some() && same(it)) {
+        let is_same = |it: &Summary| it.session == session.as_str() && it.text == text;
+        // Without the list, the summary could be delivered twice.
+        if writer.summaries().all().ok()?.iter().any(|it| it.told.is_some() && is_same(it)) {
             return None;
         }
         let draft = SummaryDraft { text: &text, reason: "resume", at: now, told: Some(now) };
-        let kept = writer.keep(session, facts.prompts.count, draft);
-        kept.map_err(|error| report.note(error.to_string())).ok()?;
-        Some((text, facts.prompts.count))
+        let saved = writer.keep(session, facts.prompts.count, draft);
+        saved.map_err(|error| diagnostics.note(error.to_string())).ok()?;
+        Some(DeliveredSummary { text, iteration: facts.prompts.count })
     }
 }
 
 /// Requests a clear context if a trigger of `signals.yaml` is due and a supervisor can clear it.
-pub(super) fn request_clear(context: &GateContext<'_>, facts: &Facts, report: &mut Report) {
+pub(super) fn request_clear(
+    context: &GateContext<'_>,
+    facts: &Facts,
+    diagnostics: &mut Diagnostics,
+) {
     let GateContext { world, request, policy, .. } = context;
-    let driven = world.env(DRIVEN_VARIABLE).is_some();
-    if !policy.context.clear_requests.holds(driven) || request.dry_run {
+    // Only a supervisor can clear the context of a session.
+    let is_driven = world.env(DRIVEN_VARIABLE).is_some();
+    if !policy.context.clear_requests.holds(is_driven) || request.dry_run {
         return;
     }
     let stores = context.stores(HOOK_LOCK_WAIT);
     let (due, _) = signals::due(&policy.signals, stores.run_of(facts), request.watch.as_ref());
     let Some(due) = due.into_iter().find(|it| it.trigger.emit == CLEAR) else { return };
     if let Err(error) = stores.raise(&due, "", request.event.session_id.as_str()) {
-        report.note(format!("{CLEAR}: {error}"));
+        diagnostics.note(format!("{CLEAR}: {error}"));
     }
-}
-
-/// Adds to the text for the agent.
-fn add_context(report: &mut Report, text: String) {
-    let text = mask(text.trim()).0.into_owned();
-    if text.is_empty() {
-        return;
-    }
-    let before = report.answer.context.take().filter(|it| !it.trim().is_empty());
-    let both: Vec<String> = before.into_iter().chain([text]).collect();
-    report.answer.context = Some(message::cut(&both.join("\n\n"), SPOKEN_CHARS_MAX));
 }

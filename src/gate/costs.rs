@@ -2,7 +2,7 @@
 //! between stops after each step of [`RECORDED_STEP_NANO`].
 
 use super::context::GateContext;
-use super::report::Report;
+use super::diagnostics::Diagnostics;
 use policyd_base::limits::HOOK_LOCK_WAIT;
 use policyd_fact_table::context::FactView;
 use policyd_fact_table::cost_facts::CostSnapshot;
@@ -23,7 +23,7 @@ impl GateContext<'_> {
     pub(super) fn cost_snapshot(
         &self,
         view: &FactView,
-        report: &mut Report,
+        diagnostics: &mut Diagnostics,
     ) -> Option<CostSnapshot> {
         let event = &self.request.event;
         // What the session spent is in its transcript: without it, the sum is not known.
@@ -33,17 +33,17 @@ impl GateContext<'_> {
         let (day, project) = (self.day(), self.project.main.display().to_string());
         let key = DailyCosts::key(&project, event.session_id.as_str());
         let costs = daily_costs::load(self.world);
-        let mut costs = costs.map_err(|error| report.problem(&error.note())).ok()?.on(&day);
+        let mut costs = costs.map_err(|error| diagnostics.problem(&error.note())).ok()?.on(&day);
         let is_of_session = !event.subagent_transcript;
         let total = view.usage.as_ref().filter(|_| is_of_session).map(|it| it.cost_nano);
         if let Some(total) = total.filter(|_| !self.request.dry_run) {
-            let known = costs.sessions.get(&key).map_or(0, |it| it.total);
+            let recorded = costs.sessions.get(&key).map_or(0, |it| it.total);
             let is_due = match event.kind.is_stop() {
-                true => total != known,
-                false => total.abs_diff(known) >= RECORDED_STEP_NANO,
+                true => total != recorded,
+                false => total.abs_diff(recorded) >= RECORDED_STEP_NANO,
             };
             if is_due {
-                costs = self.record_cost(&day, &project, total, report).unwrap_or(costs);
+                costs = self.record_cost(&day, &project, total, diagnostics).unwrap_or(costs);
             }
         }
         let own = costs.sessions.get(&key);
@@ -62,12 +62,13 @@ impl GateContext<'_> {
         })
     }
 
+    /// Records what a session spent. Returns the new costs of the day. `None` if they cannot be saved.
     fn record_cost(
         &self,
         day: &str,
         project: &str,
         total: u64,
-        report: &mut Report,
+        diagnostics: &mut Diagnostics,
     ) -> Option<DailyCosts> {
         let (session, now) = (self.request.event.session_id.as_str(), self.request.now);
         let wait = HOOK_LOCK_WAIT;
@@ -76,6 +77,6 @@ impl GateContext<'_> {
             costs.record(project, session, total, now);
             costs
         });
-        changed.map_err(|error| report.problem(&error.note())).ok()
+        changed.map_err(|error| diagnostics.problem(&error.note())).ok()
     }
 }

@@ -3,12 +3,15 @@
 use std::path::Path;
 
 use super::context::GateContext;
-use super::report::{Report, SkipReason};
+use super::diagnostics::Diagnostics;
+use super::event_result::{EventResult, SkipReason};
+use super::report::event_context;
 use super::request::Request;
 use policyd_evaluation::StopOutcome;
 use policyd_evaluation::inputs::Inputs;
 use policyd_fact_table::context::Excuse;
-use policyd_record::decision_log::{self, LoggedDecision};
+use policyd_hook::HookResponse;
+use policyd_record::decision_log::{self, LoggedDecision, NoOpinionKind};
 use policyd_record::mask::mask_json;
 use policyd_record::outcome::ReportContext;
 use policyd_store::decision_log::{DECISION_LOG, append_to, log_decision};
@@ -17,105 +20,149 @@ use policyd_workspace::gate_status::OffReason;
 use policyd_workspace::project::{self, Project};
 use policyd_world::World;
 
-/// Logs the decision, and the trace where debugging is on.
+/// Logs the decision about a stop. If debugging is on, also logs the lines of the debug log.
 pub(super) fn log(
     context: &GateContext<'_>,
     outcome: &StopOutcome,
     inputs: &Inputs,
-    report: &mut Report,
+    result: &EventResult,
+    diagnostics: &mut Diagnostics,
 ) {
-    let (world, request, own) = (context.world, context.request, context.state_dir.as_path());
-    let blocked = report.answer.refuses();
-    let decided = LoggedDecision { outcome, inputs, blocked };
-    let entry = decision_log::entry(request.now, &request.event, &report.around, decided);
-    if log_decision(world, own, entry) {
-        log_chain::save_witness(world, &own.join(DECISION_LOG));
+    let (world, request) = (context.world, context.request);
+    let state_dir = context.state_dir.as_path();
+    let blocked = result.answer.refuses();
+    let decision = LoggedDecision { outcome, inputs, blocked };
+    let report_context = ReportContext {
+        saved: result.saved,
+        preferences: result.preferences.clone(),
+        ..entry_context(context, diagnostics)
+    };
+    let entry = decision_log::entry(request.now, &request.event, &report_context, decision);
+    if log_decision(world, state_dir, entry) {
+        log_chain::save_witness(world, &state_dir.join(DECISION_LOG));
     } else {
-        report.problem(&unlogged(own));
+        diagnostics.problem(&unlogged(state_dir));
     }
     if project::debug(world) {
         let now = request.now.to_string();
-        let lines = report.trace.iter();
+        let lines = diagnostics.trace.iter();
         let lines: Vec<_> =
             lines.map(|it| serde_json::json!({"timestamp": now, "debug": it})).collect();
-        log::append(world, &own.join("logs").join("debug.jsonl"), &lines);
+        log::append(world, &state_dir.join("logs").join("debug.jsonl"), &lines);
     }
 }
 
-/// Reports that policyd is off: to the user where a session begins and ends its turns, and in the
-/// decision log there; a pause is short, so each of its events is logged.
+/// Returns what a log entry says about an event and the problems that were found so far.
+pub(super) fn entry_context(context: &GateContext<'_>, diagnostics: &Diagnostics) -> ReportContext {
+    ReportContext {
+        pack: context.policy.name.clone(),
+        of_organization: context.is_organization,
+        problems: diagnostics.problems.clone(),
+        ..event_context(&context.request.event)
+    }
+}
+
+/// Reports that policyd is off: to the user where a session begins and the main agent ends its turns, and in the decision
+/// log there. A pause is short, so each of its events is logged.
 pub(super) fn report_off(
     world: &dyn World,
     project: &Project,
     request: &Request<'_>,
     reason: OffReason,
-    mut report: Report,
-) -> Report {
+    diagnostics: &mut Diagnostics,
+) -> EventResult {
     let (kind, text) = (request.event.kind, reason.text(request.now));
     // The stops of subagents are many, and the user sees the main agent's.
-    if kind.is_main_boundary() {
-        report.answer.notice = Some(format!("policyd: {text}"));
-    }
+    let notice = kind.is_main_boundary().then(|| format!("policyd: {text}"));
     let is_logged = kind.is_boundary() || matches!(reason, OffReason::Paused(_));
-    let no_opinion_kind = Some(reason.kind());
-    let around = ReportContext { no_opinion: Some(text), no_opinion_kind, ..report.around.clone() };
-    let entry = decision_log::unjudged_entry(request.now, &request.event, &around, false);
-    if is_logged && !request.dry_run && !log_decision(world, &project.state, entry) {
-        report.problem(&unlogged(&project.state));
+    if is_logged && !request.dry_run {
+        let unjudged = UnjudgedEvent {
+            no_opinion: Some(text),
+            no_opinion_kind: Some(reason.kind()),
+            ..UnjudgedEvent::default()
+        };
+        log_unjudged(world, &project.state, request, unjudged, diagnostics);
     }
-    report.not_judged(SkipReason::Off(reason), request.now)
+    let answer = HookResponse { notice, ..HookResponse::default() };
+    EventResult::skipped(SkipReason::Off(reason), answer)
 }
 
-/// Logs an event that could not be evaluated; reports a log that cannot be written.
+/// What the log says about an event that was not evaluated.
+#[derive(Default)]
+pub(super) struct UnjudgedEvent {
+    /// Whether it was blocked anyway.
+    pub(super) is_blocked: bool,
+    /// Whether the rules of the organization were to be evaluated.
+    pub(super) of_organization: bool,
+    /// Why it was not evaluated. `None` if only a problem says so.
+    pub(super) no_opinion: Option<String>,
+    /// Why it was not evaluated, if policyd was off.
+    pub(super) no_opinion_kind: Option<NoOpinionKind>,
+}
+
+/// Logs an event that was not evaluated. Reports a log that cannot be written.
 pub(super) fn log_unjudged(
     world: &dyn World,
-    own: &Path,
+    state_dir: &Path,
     request: &Request<'_>,
-    blocked: bool,
-    report: &mut Report,
+    unjudged: UnjudgedEvent,
+    diagnostics: &mut Diagnostics,
 ) {
-    let entry = decision_log::unjudged_entry(request.now, &request.event, &report.around, blocked);
-    if !log_decision(world, own, entry) {
-        report.problem(&unlogged(own));
+    let report_context = ReportContext {
+        of_organization: unjudged.of_organization,
+        no_opinion: unjudged.no_opinion,
+        no_opinion_kind: unjudged.no_opinion_kind,
+        problems: diagnostics.problems.clone(),
+        ..event_context(&request.event)
+    };
+    let (now, event) = (request.now, &request.event);
+    let entry = decision_log::unjudged_entry(now, event, &report_context, unjudged.is_blocked);
+    if !log_decision(world, state_dir, entry) {
+        diagnostics.problem(&unlogged(state_dir));
     }
 }
 
-/// What the user reads about a decision that is in no log.
-pub(super) fn unlogged(own: &Path) -> String {
+/// Returns what the user reads about a decision that is not in the log.
+pub(super) fn unlogged(state_dir: &Path) -> String {
     format!(
         "this decision is not recorded: `{}` could not be written. `policyd doctor` checks the \
          state directory",
-        own.join(DECISION_LOG).display()
+        state_dir.join(DECISION_LOG).display()
     )
 }
 
 /// Log of the agent's rationalizations in the state directory. The path is that of loki-mode.
 pub(crate) const EXCUSES_LOG: &str = "memory/episodic/rationalizations.jsonl";
 
-/// Records the rationalizations that were found, with the decision.
-pub(super) fn document(context: &GateContext<'_>, excuses: &[Excuse], report: &mut Report) {
-    let (world, request, own) = (context.world, context.request, context.state_dir.as_path());
+/// Records the rationalizations of the agent, with the decision about its stop.
+pub(super) fn document(
+    context: &GateContext<'_>,
+    excuses: &[Excuse],
+    is_blocked: bool,
+    diagnostics: &mut Diagnostics,
+) {
+    let (request, event) = (context.request, &context.request.event);
     if excuses.is_empty() {
         return;
     }
-    let (event, blocked) = (&request.event, report.answer.refuses());
-    let entries = excuses.iter().map(|it| {
+    let entries = excuses.iter().map(|excuse| {
         let mut entry = serde_json::json!({
             "timestamp": request.now.to_string(),
             "session_id": event.session_id.as_str(),
             "agent_id": event.agent_id,
-            "rationalization": it.name,
-            "family": it.family,
-            "quote": it.quote,
-            "why_wrong": it.wrong,
-            "required_action": it.action,
-            "proven": it.proven,
-            "blocked": blocked,
+            "rationalization": excuse.name,
+            "family": excuse.family,
+            "quote": excuse.quote,
+            "why_wrong": excuse.wrong,
+            "required_action": excuse.action,
+            "proven": excuse.proven,
+            "blocked": is_blocked,
         });
         mask_json(&mut entry);
         entry
     });
-    if !append_to(world, own, EXCUSES_LOG, &entries.collect::<Vec<_>>()) {
-        report.note("the excuses could not be kept");
+    let entries: Vec<_> = entries.collect();
+    if !append_to(context.world, &context.state_dir, EXCUSES_LOG, &entries) {
+        diagnostics.note("the excuses could not be kept");
     }
 }

@@ -1,31 +1,32 @@
-//! How policyd is switched at an event, for a caller that asks before it evaluates anything: off as a
-//! whole, or single checks of it.
+//! Which checks are switched off at an event, or policyd as a whole, for a caller that evaluates nothing yet.
 
-use super::admission::{AdmittedEvent, admit, nothing_to_judge};
+use super::admission::{AdmittedEvent, admit, skip_reason};
+use super::diagnostics::Diagnostics;
+use super::event_result::SkipReason;
 use super::loaded_policy::LoadedPolicy;
-use super::report::{Report, SkipReason};
 use super::request::Request;
 use policyd_state::run::StopGateSwitches;
 use policyd_world::World;
 
-/// How policyd is switched at an event, for a pack that is loaded already.
-pub fn switched(
+/// Returns whether policyd is off at an event, and which checks of a loaded pack are off.
+pub fn gate_switches(
     world: &dyn World,
     request: &Request<'_>,
     loaded: &LoadedPolicy,
 ) -> StopGateSwitches {
-    let mut report = Report::of(&request.event);
-    let off = |why: Option<SkipReason>| why.map(|it| it.text(request.now));
-    let (config, pins) = match admit(world, request, &mut report) {
+    // The evaluation of the event reports the same problems.
+    let mut diagnostics = Diagnostics::default();
+    let off = |reason: Option<SkipReason>| reason.map(|it| it.text(request.now));
+    let (config, pins) = match admit(world, request, &mut diagnostics) {
         Ok(AdmittedEvent { switches, pins, .. }) => (switches, pins),
-        Err(report) => return StopGateSwitches { off: off(report.unjudged), without: Vec::new() },
+        Err(result) => return StopGateSwitches { off: off(result.skipped), without: Vec::new() },
     };
     let mut policy = loaded.policy.clone();
     pins.apply(&mut policy);
-    let _reported_when_judged: Option<Vec<String>> = config.map(|it| it.apply(&mut policy));
-    let both = loaded.policy.considerations.iter().zip(policy.considerations.iter());
-    let without = both.filter(|(was, is)| was.enabled && !is.enabled).map(|(it, _)| it.id.clone());
-    let without = without.collect();
-    let why = nothing_to_judge(&policy, &request.event, &mut report);
-    StopGateSwitches { off: off(why), without }
+    let _problems: Option<Vec<String>> = config.map(|it| it.apply(&mut policy));
+    let checks = loaded.policy.considerations.iter().zip(policy.considerations.iter());
+    let disabled = checks.filter(|(before, after)| before.enabled && !after.enabled);
+    let without = disabled.map(|(check, _)| check.id.clone()).collect();
+    let reason = skip_reason(&policy, &request.event, &mut diagnostics);
+    StopGateSwitches { off: off(reason), without }
 }

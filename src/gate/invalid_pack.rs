@@ -4,12 +4,14 @@
 use std::mem::ManuallyDrop;
 
 use super::admission::AdmittedEvent;
+use super::answers::add_reactions;
 use super::context::GateContext;
-use super::decision_logs;
+use super::decision_logs::{self, UnjudgedEvent};
+use super::diagnostics::Diagnostics;
+use super::event_result::EventResult;
 use super::guards::GuardEvaluation;
 use super::loaded_policy::LoadedPolicy;
 use super::reactions;
-use super::report::Report;
 use super::request::Request;
 use policyd_base::limits;
 use policyd_evaluation::combine::Decision;
@@ -33,32 +35,32 @@ pub(super) fn evaluate(
     request: &Request<'_>,
     admitted: &AdmittedEvent,
     mut invalid: InvalidPack,
-    mut report: Report,
-) -> Report {
+    diagnostics: &mut Diagnostics,
+) -> EventResult {
     let AdmittedEvent { project, pins, enforcement, .. } = admitted;
     if enforcement.mode_of(invalid.mode) == EnforcementMode::Observe {
         invalid.on_error = None;
     }
     if invalid.enabled == Some(false) && pins.allow_disable {
-        return decision_logs::report_off(world, project, request, OffReason::Manifest, report);
+        let reason = OffReason::Manifest;
+        return decision_logs::report_off(world, project, request, reason, diagnostics);
     }
-    // It is reported at a stop and where a session begins.
+    // The user reads problems only where a session begins and at its stops.
     if request.event.kind.is_boundary() {
-        let mut report = answer(world, project, request, report, &invalid);
-        let blocked = report.answer.refuses();
-        decision_logs::log_unjudged(world, &project.state, request, blocked, &mut report);
-        return report;
+        return answer_boundary(world, project, request, &invalid, diagnostics);
     }
     let Some(mut policy) = packs::builtin_policy() else {
-        report.answer = HookResponse::not_analyzed(request.caller, "no policy pack loads.");
-        return report.silent(BROKEN);
+        let answer = HookResponse::not_analyzed(request.caller, "no policy pack loads.");
+        return EventResult { answer, ..EventResult::silent(BROKEN) };
     };
     admitted.switches.iter().for_each(|it| drop(it.apply(&mut policy)));
     policy.settings.mode = invalid.mode;
     enforcement.apply(&mut policy);
     leave_out_sets(&mut policy, &invalid);
+    // The log names the pack of the project, and it was not loaded.
+    policy.name.clear();
     let loaded = ManuallyDrop::new(LoadedPolicy::new(policy, None));
-    evaluate_by_builtin(&GateContext::new(world, request, &loaded, admitted), &invalid, report)
+    evaluate_by_builtin(&GateContext::new(world, request, &loaded, admitted), &invalid, diagnostics)
 }
 
 /// Leaves out the sets of guards that the manifest of an invalid pack leaves out.
@@ -70,10 +72,10 @@ fn leave_out_sets(policy: &mut Policy, invalid: &InvalidPack) {
 }
 
 /// Answers an event whose pack no program could compile.
-pub(super) fn not_compiled(request: &Request<'_>, why: &str, mut report: Report) -> Report {
+pub(super) fn not_compiled(request: &Request<'_>, why: &str) -> EventResult {
     let text = format!("the policy pack is not compiled: {why}.");
-    report.answer = HookResponse::not_analyzed(request.caller, &text);
-    report.silent("the policy pack is not compiled")
+    let answer = HookResponse::not_analyzed(request.caller, &text);
+    EventResult { answer, ..EventResult::silent("the policy pack is not compiled") }
 }
 
 /// Evaluates an event by the built-in pack, because the pack of the project is invalid: reactions and the
@@ -82,58 +84,75 @@ pub(super) fn not_compiled(request: &Request<'_>, why: &str, mut report: Report)
 fn evaluate_by_builtin(
     context: &GateContext<'_>,
     invalid: &InvalidPack,
-    mut report: Report,
-) -> Report {
-    reactions::react(context, &mut report);
-    let event = &context.request.event;
+    diagnostics: &mut Diagnostics,
+) -> EventResult {
+    let request = context.request;
+    let reactions = reactions::react(context, diagnostics);
+    let answer = add_reactions(HookResponse::default(), request, &reactions);
+    let event = &request.event;
     if !event.kind.is_before_call() {
-        return report.silent(BROKEN);
+        return EventResult { answer, ..EventResult::silent(BROKEN) };
     }
     let (text, lens) = (packs::explain(invalid), &context.words.lens);
     let tool = event.tool_name.as_deref().unwrap_or_default();
-    let changes = lens.is_shell_tool(tool) || lens.is_edit_tool(tool);
-    if changes && invalid.on_error == Some(OnError::Block) {
-        report.answer = HookResponse::block(format!("policyd: {text}. Ask the user to fix it."));
-        report.problem(&format!("{text}. Run `policyd lint`."));
+    let changes_files = lens.is_shell_tool(tool) || lens.is_edit_tool(tool);
+    if changes_files && invalid.on_error == Some(OnError::Block) {
+        diagnostics.problem(&format!("{text}. Run `policyd lint`."));
         let (world, state_dir) = (context.world, &context.project.state);
-        decision_logs::log_unjudged(world, state_dir, context.request, true, &mut report);
-        return report;
+        let unjudged = UnjudgedEvent { is_blocked: true, ..UnjudgedEvent::default() };
+        decision_logs::log_unjudged(world, state_dir, request, unjudged, diagnostics);
+        return EventResult { answer: block(&text), ..EventResult::default() };
     }
-    if !(GuardEvaluation { context }).guard(&mut report) {
-        return report.silent(BROKEN);
-    }
+    let guards = GuardEvaluation { context }.evaluate(diagnostics);
+    let Some(guards) = guards else {
+        return EventResult { answer, ..EventResult::silent(BROKEN) };
+    };
+    let result = guards.into_event_result(event, answer);
     // Calls that no guard decides are reported where the session begins and at its stops.
-    if report.answer.decision != Decision::None || report.answer.notice.is_some() {
-        report.problem(&format!("{text}; the built-in guards were evaluated. Run `policyd lint`."));
+    if result.answer.decision != Decision::None || result.answer.notice.is_some() {
+        diagnostics
+            .problem(&format!("{text}; the built-in guards were evaluated. Run `policyd lint`."));
     }
-    report
+    result
 }
 
 /// Answers a stop or a session start with an invalid pack: the user is notified, and `on_error` of the
 /// manifest decides. The block limiter counts and releases such a block like any other.
-fn answer(
+fn answer_boundary(
     world: &dyn World,
     project: &Project,
     request: &Request<'_>,
-    mut report: Report,
     invalid: &InvalidPack,
-) -> Report {
+    diagnostics: &mut Diagnostics,
+) -> EventResult {
     let text = packs::explain(invalid);
-    let stops = request.event.kind.is_stop();
-    if stops && invalid.on_error == Some(OnError::Block) && may_block(world, project, request) {
-        report.answer = HookResponse::block(format!("policyd: {text}. Ask the user to fix it."));
-    }
-    report.problem(&format!("{text}; nothing was checked. Run `policyd lint`."));
-    report.silent(BROKEN)
+    let wants_block = request.event.kind.is_stop() && invalid.on_error == Some(OnError::Block);
+    let answer = match wants_block && may_block(world, project, request) {
+        true => block(&text),
+        false => HookResponse::default(),
+    };
+    diagnostics.problem(&format!("{text}; nothing was checked. Run `policyd lint`."));
+    let unjudged = UnjudgedEvent {
+        is_blocked: answer.refuses(),
+        no_opinion: Some(BROKEN.to_owned()),
+        ..UnjudgedEvent::default()
+    };
+    decision_logs::log_unjudged(world, &project.state, request, unjudged, diagnostics);
+    EventResult { answer, ..EventResult::silent(BROKEN) }
 }
 
-/// Asks the loop guard with its defaults: the pack's own numbers are not known.
+/// Returns the block of an event whose pack is invalid. `text` says why it is.
+fn block(text: &str) -> HookResponse {
+    HookResponse::block(format!("policyd: {text}. Ask the user to fix it."))
+}
+
+/// Steps the block limiter with its default limits, because those of the pack are not known. Returns whether a stop may
+/// be blocked.
 fn may_block(world: &dyn World, project: &Project, request: &Request<'_>) -> bool {
     const FINDING: &str = "broken_pack";
     let event = &request.event;
-    let own = project.state.clone();
-    let store = SessionStore::new(world, own, Layout::policyd());
-    // Without a state, only the client tells whether it was blocked before.
+    let store = SessionStore::new(world, project.state.clone(), Layout::policyd());
+    // Without a state, only the client reports whether it was blocked before.
     let is_first = request.caller.harness.reports_blocks && !event.stop_active;
     let Ok(mut locked) = store.lock(&event.session_id, limits::LOCK_WAIT) else {
         return event.session_known && is_first;
@@ -151,11 +170,11 @@ fn may_block(world: &dyn World, project: &Project, request: &Request<'_>) -> boo
         tools_at_shown_block: 0,
         follows_block: event.stop_active,
     };
-    let (guard, ruling) =
+    let (limiter, decision) =
         block_limiter::step(&state.main, &stop, &BlockLimits::default(), request.now);
-    state.main = guard;
+    state.main = limiter;
     let saved = locked.commit(&state);
     event.session_known
-        && matches!(ruling, LimiterDecision::Block { .. })
+        && matches!(decision, LimiterDecision::Block { .. })
         && (is_first || !matches!(saved, SaveOutcome::NotSaved { .. }))
 }

@@ -10,7 +10,7 @@ use policyd_policy::Policy;
 pub struct LoadedPolicy {
     /// The pack without its vocabulary.
     pub policy: Policy,
-    /// The vocabulary, as facts are recognized by it.
+    /// The vocabulary, by which facts are recognized.
     pub words: Matchers,
     /// Where the pack was found; `None` for a pack that no project has.
     pub found: Option<Rc<FoundPack>>,

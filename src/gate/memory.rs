@@ -1,9 +1,9 @@
-//! The memory of the pack: what its rules read of it, and how guards change it.
+//! The memory of the pack: reads it for rules, and changes it after guards fired.
 
 use std::path::Path;
 
 use super::context::GateContext;
-use super::report::Report;
+use super::diagnostics::Diagnostics;
 use policyd_base::limits::HOOK_LOCK_WAIT;
 use policyd_evaluation::guards::MemoryChange;
 use policyd_fact_table::context::Context;
@@ -18,7 +18,7 @@ impl GateContext<'_> {
     pub(super) fn memory_snapshot(
         &self,
         context: &Context,
-        report: &mut Report,
+        diagnostics: &mut Diagnostics,
     ) -> Option<MemorySnapshot> {
         let mut snapshot = MemorySnapshot::default();
         for (of_project, scopes) in STORES {
@@ -28,15 +28,15 @@ impl GateContext<'_> {
                 continue;
             }
             let stored = self.memory_store(of_project).load();
-            let stored = stored.map_err(|error| report.problem(&error.note())).ok()?;
+            let stored = stored.map_err(|error| diagnostics.problem(&error.note())).ok()?;
             for (id, settings) in entries {
-                let Some(of) = self.memory_owner(settings, context) else {
+                let Some(owner) = self.memory_owner(settings, context) else {
                     snapshot.unknown.insert(id.clone());
                     continue;
                 };
                 let Some(entry) = stored.get(id) else { continue };
                 let call = self.call_id();
-                let live = entry.live(settings, &of, self.request.now);
+                let live = entry.live(settings, &owner, self.request.now);
                 let earlier = live.filter(|it| call.is_none_or(|id| !it.is_of_call(id)));
                 snapshot.texts.insert(id.clone(), earlier.map(|it| it.text.clone()).collect());
             }
@@ -44,34 +44,34 @@ impl GateContext<'_> {
         Some(snapshot)
     }
 
-    /// Changes the memory as guards that fired say.
+    /// Applies the changes of guards that fired.
     pub(super) fn change_memory(
         &self,
         changes: &[MemoryChange],
         context: &Context,
-        report: &mut Report,
+        diagnostics: &mut Diagnostics,
     ) {
         let settings = |id: &str| self.policy.memory.iter().find(|it| it.0 == id).map(|it| &it.1);
         for (of_project, scopes) in STORES {
-            let own: Vec<(&MemoryChange, &MemorySettings)> = changes
+            let of_store: Vec<(&MemoryChange, &MemorySettings)> = changes
                 .iter()
                 .filter_map(|it| Some((it, settings(&it.entry)?)))
                 .filter(|(_, it)| scopes.contains(&it.scope))
                 .collect();
-            if own.is_empty() || self.request.dry_run {
+            if of_store.is_empty() || self.request.dry_run {
                 continue;
             }
             let wait = HOOK_LOCK_WAIT;
             let saved = self.memory_store(of_project).change(wait, |entries| {
-                for (change, settings) in own {
+                for (change, settings) in of_store {
                     let Some(text) = &change.text else {
                         entries.remove(&change.entry);
                         continue;
                     };
-                    let Some(of) = self.memory_owner(settings, context) else { continue };
+                    let Some(owner) = self.memory_owner(settings, context) else { continue };
                     let id = self.call_id().map(|it| format!("{it} {}", change.guard));
                     let id = id.unwrap_or_default();
-                    let moment = MemoryMoment { of: &of, event: &id, now: self.request.now };
+                    let moment = MemoryMoment { of: &owner, event: &id, now: self.request.now };
                     let entry = entries.entry(change.entry.clone()).or_default();
                     *entry = entry.remember(settings, text, moment);
                 }
@@ -79,13 +79,13 @@ impl GateContext<'_> {
             });
             match saved {
                 Ok(None) => {}
-                Ok(Some(why)) => report.note(format!("the memory was saved, but {why}")),
-                Err(error) => report.problem(&error.note()),
+                Ok(Some(why)) => diagnostics.note(format!("the memory was saved, but {why}")),
+                Err(error) => diagnostics.problem(&error.note()),
             }
         }
     }
 
-    /// The memory of the project, or of the session.
+    /// Opens the memory of the project, or of the session.
     fn memory_store(&self, of_project: bool) -> MemoryStore<'_> {
         let session = self.store.paths(&self.request.event.session_id).folder;
         let directory: &Path = match (of_project, self.is_organization) {
@@ -96,7 +96,7 @@ impl GateContext<'_> {
         MemoryStore::new(self.world, directory, &self.store.durability)
     }
 
-    /// The episode, the session, or the day that the texts of an entry belong to. `None` if the episode is not known: the
+    /// Returns the episode, the session, or the day that the texts of an entry belong to. `None` if the episode is not known: the
     /// prompts are in the transcript of the session.
     fn memory_owner(&self, settings: &MemorySettings, context: &Context) -> Option<String> {
         let event = &self.request.event;
@@ -114,12 +114,12 @@ impl GateContext<'_> {
         })
     }
 
-    /// The id of the tool call, if the client gives it one.
+    /// Returns the id of the tool call, if the client gives it one.
     fn call_id(&self) -> Option<&str> {
         self.request.event.call_id.as_deref().filter(|it| !it.is_empty())
     }
 }
 
-/// Whether a document belongs to the project, and the entries in it.
+/// The documents of the memory: whether it belongs to the project, and the scopes of its entries.
 const STORES: [(bool, &[MemoryScope]); 2] =
     [(false, &[MemoryScope::Episode, MemoryScope::Session]), (true, &[MemoryScope::Day])];

@@ -18,17 +18,17 @@ use policyd_store::transcript::{self, Places, TranscriptError};
 use policyd_world::{FileStat, World, WorldError};
 use policyd_yaml::checksum::{checksum, hex};
 
-/// A session by its transcript.
+/// A session, identified by its transcript.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MeterPlace {
     /// The transcript.
     pub transcript: PathBuf,
-    /// Its id, where the file is named by one.
+    /// The id of the session. `None` if it is unknown.
     pub session: Option<SessionId>,
 }
 
 impl MeterPlace {
-    /// A transcript of a session; without an id it is the name of the file.
+    /// Describes a transcript. If `session` is empty, the name of the file is the id.
     pub fn of(transcript: &Path, session: &str) -> Self {
         let stem = transcript.file_stem().and_then(|it| it.to_str()).unwrap_or_default();
         let id = if session.is_empty() { stem } else { session };
@@ -70,7 +70,7 @@ impl SessionMeter<'_> {
         if let Some(problem) = read.problem {
             return Err(problem);
         }
-        // A folder that is not there yet is the hook's to make.
+        // Only hooks create the directory of a session.
         if let (Some(path), Some(cursor)) = (&cursor, &read.cursor)
             && path.parent().is_some_and(|it| self.world.stat(it).is_ok())
         {
@@ -82,10 +82,10 @@ impl SessionMeter<'_> {
     /// Returns the usage at these facts, with the tier that the session saved.
     pub fn usage(&self, place: &MeterPlace, facts: &Facts, overrides: &Overrides) -> ContextUsage {
         let rules = &self.policy.context;
-        let known = place.session.as_ref().map(|it| self.store.peek(it).state.context);
-        let standing: TierState = known.unwrap_or_default();
-        let overrides = &overrides.naming(&standing);
-        settle(&gauge(rules, overrides, facts), &standing, rules, overrides, facts)
+        let saved = place.session.as_ref().map(|it| self.store.peek(it).state.context);
+        let tier: TierState = saved.unwrap_or_default();
+        let overrides = &overrides.naming(&tier);
+        settle(&gauge(rules, overrides, facts), &tier, rules, overrides, facts)
     }
 
     /// Measures what is shown of the usage of a session.

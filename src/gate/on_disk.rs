@@ -1,5 +1,5 @@
-//! What only the disk knows of a tool call: where the symbolic links in its paths lead, and what the
-//! patches say that it would apply. Asked only where a guard looks at paths; bounded.
+//! What only the disk knows of a tool call: where the symbolic links in its paths lead, and which files the patches
+//! change that it would apply. Read only if a guard reads paths. Every read is bounded.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -13,15 +13,15 @@ use policyd_shell::limits::SHELL_TEXT_MAX;
 use policyd_shell::path::in_folder;
 use policyd_world::{FileKind, World, WorldError};
 
-/// Folders above a path that are tried, where it is not there itself.
+/// Most directories above a path that are resolved if the path itself does not exist.
 const STEPS_MAX: usize = 8;
 
 /// Adds to a call what the disk knows of it.
-pub(super) fn inspect_paths(world: &dyn World, call: &mut Call, around: &mut CallEnvironment) {
+pub(super) fn inspect_paths(world: &dyn World, call: &mut Call, environment: &mut CallEnvironment) {
     let patches = call.patches.clone();
     for patch in patches.iter().take(CALL_PATCHES_MAX) {
         match world.read(Path::new(&patch.path), CALL_PATCH_BYTES_MAX) {
-            Ok(bytes) => call.apply(patch, &String::from_utf8_lossy(&bytes), around),
+            Ok(bytes) => call.apply(patch, &String::from_utf8_lossy(&bytes), environment),
             Err(WorldError::TooLarge(_)) => call.over("a patch is too long"),
             Err(_) => {}
         }
@@ -30,35 +30,37 @@ pub(super) fn inspect_paths(world: &dyn World, call: &mut Call, around: &mut Cal
     if rest.any(|it| world.stat(Path::new(&it.path)).is_ok()) {
         call.over("it applies too many patches");
     }
-    around.folds_case = [&around.project, &around.home].iter().any(|it| folds_case(world, it));
-    if around.folds_case {
+    environment.folds_case =
+        [&environment.project, &environment.home].iter().any(|it| folds_case(world, it));
+    if environment.folds_case {
         for file in &mut call.files {
-            file.place.folded = file.place.absolute.as_deref().map(|it| around.folded(it));
+            file.place.folded = file.place.absolute.as_deref().map(|it| environment.folded(it));
         }
     }
-    let own = [&around.project, &around.folder, &around.home, &around.transcript];
-    let own = own.into_iter().chain(&around.temporary);
-    let mut paths: Vec<String> = own.filter(|it| !it.is_empty()).cloned().collect();
+    let CallEnvironment { project, folder, home, transcript, .. } = &*environment;
+    let places = [project, folder, home, transcript].into_iter().chain(&environment.temporary);
+    let mut paths: Vec<String> = places.filter(|it| !it.is_empty()).cloned().collect();
     let bound = paths.len() + CALL_PATHS_MAX;
-    let mut back: BTreeMap<String, String> = BTreeMap::new();
-    let mut named = |it: ResolvedPath| {
-        back.extend(it.absolute.clone().zip(it.back));
-        it.absolute
+    let mut unresolved: BTreeMap<String, String> = BTreeMap::new();
+    // Behind a link, `..` leads to another directory, so the disk resolves the path with its `..`.
+    let mut absolute = |path: ResolvedPath| {
+        unresolved.extend(path.absolute.clone().zip(path.back));
+        path.absolute
     };
-    paths.extend(call.files.iter().filter_map(|it| named(it.place.clone())));
+    paths.extend(call.files.iter().filter_map(|it| absolute(it.place.clone())));
     for program in &call.programs {
         let folder = program.folder.as_deref();
         let operands = program.args.iter().filter(|it| !it.text.starts_with('-'));
-        paths.extend(operands.filter_map(|it| named(around.place(it, folder))));
+        paths.extend(operands.filter_map(|it| absolute(environment.place(it, folder))));
     }
-    paths.extend(call.trees.iter().filter_map(|it| named(it.place.clone())));
+    paths.extend(call.trees.iter().filter_map(|it| absolute(it.place.clone())));
     let created = call.trees.iter().filter(|it| it.if_missing);
     let created = created.filter_map(|it| it.place.absolute.as_deref()).take(CALL_PATHS_MAX);
     let is_missing = |it: &&str| matches!(world.stat(Path::new(it)), Err(WorldError::NotFound));
-    around.missing = created.filter(is_missing).map(str::to_owned).collect();
-    around.replaced = replaced_files(world, call);
-    around.linked = linked_globs(world, call, around);
-    let mut asked = QueriedPaths { world, known: BTreeMap::new() };
+    environment.missing = created.filter(is_missing).map(str::to_owned).collect();
+    environment.replaced = replaced_files(world, call);
+    environment.linked = linked_globs(world, call, environment);
+    let mut queried = QueriedPaths { world, known: BTreeMap::new() };
     let mut real = BTreeMap::new();
     for path in paths {
         if real.contains_key(&path) {
@@ -68,17 +70,17 @@ pub(super) fn inspect_paths(world: &dyn World, call: &mut Call, around: &mut Cal
             call.over("it names too many files");
             break;
         }
-        let leads = asked.leads(back.get(&path).unwrap_or(&path), STEPS_MAX);
+        let leads = queried.leads(unresolved.get(&path).unwrap_or(&path), STEPS_MAX);
         let lies = match path.rsplit_once('/') {
             Some((folder, name)) if !folder.is_empty() => {
-                in_folder(&asked.leads(folder, STEPS_MAX), name)
+                in_folder(&queried.leads(folder, STEPS_MAX), name)
             }
             _ => path.clone(),
         };
         real.insert(path, LinkTarget { lies, leads });
     }
     real.retain(|path, it| *path != it.lies || *path != it.leads);
-    around.real = real;
+    environment.real = real;
 }
 
 /// Names of a directory that are looked at for a glob.
@@ -88,17 +90,17 @@ const GLOBS_MAX: usize = 16;
 
 /// Returns the globs in the project or among temporary files that can fit a link to a place outside, or whose files are not
 /// known. A glob elsewhere is outside without a link.
-fn linked_globs(world: &dyn World, call: &Call, around: &CallEnvironment) -> BTreeSet<String> {
+fn linked_globs(world: &dyn World, call: &Call, environment: &CallEnvironment) -> BTreeSet<String> {
     let operands = call.programs.iter().flat_map(|program| {
         let folder = program.folder.as_deref();
-        program.args.iter().filter(|it| it.glob).map(move |it| around.place(it, folder))
+        program.args.iter().filter(|it| it.glob).map(move |it| environment.place(it, folder))
     });
     let places = call.files.iter().map(|it| it.place.clone()).chain(operands);
     let globs: BTreeSet<String> =
         places.filter(|it| it.glob).filter_map(|it| it.absolute).collect();
     let is_linked = |(at, glob): &(usize, String)| {
         let Some((folder, pattern)) = glob.rsplit_once('/') else { return true };
-        if around.is_outside(folder) {
+        if environment.is_outside(folder) {
             return false;
         }
         if *at >= GLOBS_MAX || folder.contains(['*', '?', '[']) {
@@ -118,7 +120,9 @@ fn linked_globs(world: &dyn World, call: &Call, around: &CallEnvironment) -> BTr
             let path = Path::new(folder).join(name);
             let is_link = world.entry(&path).is_ok_and(|it| it.link.is_some());
             is_link
-                && world.real_path(&path).is_ok_and(|it| around.is_outside(&it.to_string_lossy()))
+                && world
+                    .real_path(&path)
+                    .is_ok_and(|it| environment.is_outside(&it.to_string_lossy()))
         };
         names.len() > GLOB_NAMES_MAX || names.iter().any(leads_out)
     };
@@ -138,8 +142,8 @@ fn replaced_files(world: &dyn World, call: &Call) -> BTreeSet<String> {
 #[derive(Clone, Copy)]
 pub(super) struct GateDisk<'a> {
     pub(super) world: &'a dyn World,
-    /// Where the call happens.
-    pub(super) around: &'a CallEnvironment,
+    /// The directories in which the call happens.
+    pub(super) environment: &'a CallEnvironment,
 }
 
 impl std::fmt::Debug for GateDisk<'_> {
@@ -158,23 +162,24 @@ impl CallDisk for GateDisk<'_> {
     }
 
     fn script(&self, path: &str) -> Option<String> {
-        let CallEnvironment { project, folder, home, temporary, .. } = self.around;
+        let CallEnvironment { project, folder, home, temporary, .. } = self.environment;
         let places = [project, folder, home].into_iter().chain(temporary);
-        let is_own = |it: &&String| !it.is_empty() && Path::new(path).starts_with(it);
-        places.into_iter().find(|it| is_own(it))?;
+        // Other files are not a script of the project or of the user.
+        let contains = |it: &&String| !it.is_empty() && Path::new(path).starts_with(it);
+        places.into_iter().find(|it| contains(it))?;
         let bytes = self.world.read(Path::new(path), SHELL_TEXT_MAX).ok()?;
         String::from_utf8(bytes).ok().filter(|it| !it.contains('\0'))
     }
 }
 
-/// Whether a folder is also found by the other case of its letters.
+/// Returns whether a directory is also found by the other case of its letters.
 fn folds_case(world: &dyn World, folder: &str) -> bool {
     let identity = |path: &str| world.stat(Path::new(path)).map(|it| it.identity).ok();
     let other = case_swapped(folder).and_then(|it| identity(&it));
     other.is_some_and(|it| it != 0 && identity(folder) == Some(it))
 }
 
-/// A path with the other case of the letters in its last step that has letters.
+/// Returns a path with the other case of the letters in its last component that has letters.
 fn case_swapped(path: &str) -> Option<String> {
     let end = path.rfind(|c: char| c.is_ascii_alphabetic())?;
     let start = path.get(..end)?.rfind('/').map_or(0, |it| it + 1);
@@ -185,20 +190,20 @@ fn case_swapped(path: &str) -> Option<String> {
     Some(path.get(..start)?.chars().chain(swapped).collect())
 }
 
-/// Paths that were asked for.
+/// Resolves paths. Each is resolved once.
 struct QueriedPaths<'a> {
     world: &'a dyn World,
     known: BTreeMap<String, String>,
 }
 
 impl QueriedPaths<'_> {
-    /// Where a link leads, as it is written in it.
+    /// Returns the target of a link, as it is written in the link.
     fn link(&self, path: &str) -> Option<String> {
         let entry = self.world.entry(Path::new(path)).ok()?;
         entry.link.map(|it| it.display().to_string())
     }
 
-    /// Where a path leads; of one that is not there, the folder above it does.
+    /// Returns where a path leads. If it does not exist, the directory above it is resolved.
     fn leads(&mut self, path: &str, steps: usize) -> String {
         if let Some(known) = self.known.get(path) {
             return known.clone();

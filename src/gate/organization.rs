@@ -4,8 +4,11 @@
 
 use std::rc::Rc;
 
+use super::answers::combine_layers;
 use super::context::GateContext;
-use super::decision_logs;
+use super::decision_logs::{self, UnjudgedEvent};
+use super::diagnostics::Diagnostics;
+use super::event_result::EventResult;
 use super::guards::GuardEvaluation;
 use super::organization_layer::OrganizationLayer;
 use super::permission;
@@ -14,6 +17,7 @@ use super::request::Request;
 use super::stop::StopEvaluation;
 use policyd_evaluation::combine::Decision;
 use policyd_facts::event::Event;
+use policyd_hook::HookResponse;
 use policyd_store::session::{Layout, SessionStore};
 use policyd_store::user;
 use policyd_workspace::project::{self, Project};
@@ -23,21 +27,23 @@ impl OrganizationLayer {
     /// Evaluates the organization's rules at an event; `None` if it has none for the event.
     pub fn evaluate(&self, world: &dyn World, request: &Request<'_>) -> Option<Report> {
         let (event, policy) = (&request.event, &self.loaded.policy);
-        let checks = policy.judges(event.kind) && event.session_known;
-        if !checks && !policy.guarded.contains(&event.kind) {
+        let has_checks = policy.judges(event.kind) && event.session_known;
+        if !has_checks && !policy.guarded.contains(&event.kind) {
             return None;
         }
         let project = project::find(world, Some(event));
         let fenced = project::fenced(world, &project);
         let world = fenced.as_ref().map_or(world, |it| it as &dyn World);
         let context = self.context(world, request, &project);
-        let mut report = Report::of(event);
-        report.around.pack.clone_from(&policy.name);
-        report.around.of_organization = true;
-        if checks {
-            return Some(StopEvaluation { context: &context }.evaluate(report));
-        }
-        GuardEvaluation { context: &context }.guard(&mut report).then_some(report)
+        let mut diagnostics = Diagnostics::default();
+        let result = match has_checks {
+            true => StopEvaluation { context: &context }.evaluate(&mut diagnostics),
+            false => GuardEvaluation { context: &context }
+                .evaluate(&mut diagnostics)?
+                .into_event_result(event, HookResponse::default()),
+        };
+        let result = EventResult { pack: policy.name.clone(), of_organization: true, ..result };
+        Some(Report::new(request, result, diagnostics))
     }
 
     /// Returns why a guard of the organization would stop a call, or ask about it, before it happens.
@@ -46,10 +52,12 @@ impl OrganizationLayer {
         let fenced = project::fenced(world, &project);
         let world = fenced.as_ref().map_or(world, |it| it as &dyn World);
         let context = self.context(world, request, &project);
-        permission::objection(&context, &mut Report::of(&request.event))
+        // The evaluation of the organization's own rules at `pre_tool_use` reports the same problems.
+        permission::guard_objection(&context, &mut Diagnostics::default()).why
     }
 
-    /// Blocks are counted in the user's own directory, which no variable of a project moves.
+    /// Returns the context of the organization's rules. Blocks are counted in the user's own directory, which no variable
+    /// of a project moves.
     fn context<'a>(
         &'a self,
         world: &'a dyn World,
@@ -57,21 +65,27 @@ impl OrganizationLayer {
         project: &'a Project,
     ) -> GateContext<'a> {
         let context = GateContext::of_project(world, request, &self.loaded, project);
-        let usual = user::state_folder(world, &project.main.join(project::STATE_DIR_NAME));
-        let root = usual.unwrap_or_else(|| project.state.clone()).join("organization");
+        let user_folder = user::state_folder(world, &project.main.join(project::STATE_DIR_NAME));
+        let root = user_folder.unwrap_or_else(|| project.state.clone()).join("organization");
         let mut store = SessionStore::new(world, root, Layout::policyd());
         store.durability.clone_from(&context.store.durability);
         GateContext { store, state_dir: project.state.clone(), is_organization: true, ..context }
     }
 }
 
-/// Logs a call that is blocked because the organization's pack cannot be used.
-pub(super) fn refuse(world: &dyn World, request: &Request<'_>, mut report: Report) -> Report {
+/// Logs a call that is blocked because the organization's pack cannot be used. `block` is the answer.
+pub(super) fn refuse(
+    world: &dyn World,
+    request: &Request<'_>,
+    block: HookResponse,
+    diagnostics: &mut Diagnostics,
+) -> EventResult {
     let project = project::find(world, Some(&request.event));
     let fenced = project::fenced(world, &project);
     let world = fenced.as_ref().map_or(world, |it| it as &dyn World);
-    decision_logs::log_unjudged(world, &project.state, request, true, &mut report);
-    report.silent("the organization's pack cannot be used")
+    let unjudged = UnjudgedEvent { is_blocked: true, ..UnjudgedEvent::default() };
+    decision_logs::log_unjudged(world, &project.state, request, unjudged, diagnostics);
+    EventResult { answer: block, ..EventResult::silent("the organization's pack cannot be used") }
 }
 
 /// Evaluates the organization's rules over the response of the project's rules. A changed input is evaluated as
@@ -95,7 +109,7 @@ pub(super) fn add(
         watch: None,
     });
     match layer.evaluate(world, changed.as_ref().unwrap_or(request)) {
-        Some(own) => combine(report, own),
+        Some(of_layer) => combine(report, of_layer),
         None => report,
     }
 }
@@ -104,31 +118,19 @@ pub(super) fn add(
 fn combine(project: Report, organization: Report) -> Report {
     let decides = organization.answer.decision != Decision::None
         && organization.answer.decision >= project.answer.decision;
-    let (mut report, other) =
+    let (stronger, weaker) =
         if decides { (organization, project) } else { (project, organization) };
-    let join = |one: &mut Option<String>, other: Option<String>| {
-        let texts: Vec<String> = one.take().into_iter().chain(other).collect();
-        *one = Some(texts.join("\n")).filter(|it| !it.is_empty());
-    };
-    let is_equal = other.answer.decision == report.answer.decision;
-    if is_equal && other.answer.decision != Decision::None {
-        report.answer.reason = format!("{}\n{}", report.answer.reason, other.answer.reason);
-    }
-    join(&mut report.answer.notice, other.answer.notice);
-    join(&mut report.answer.context, other.answer.context);
-    if !report.answer.refuses() {
-        report.answer.updated_input = report.answer.updated_input.or(other.answer.updated_input);
-    }
-    report.answer.updated_output = report.answer.updated_output.or(other.answer.updated_output);
-    for problem in other.around.problems {
-        if !report.around.problems.contains(&problem) {
-            report.around.problems.push(problem);
+    let mut context = stronger.context;
+    for problem in weaker.context.problems {
+        if !context.problems.contains(&problem) {
+            context.problems.push(problem);
         }
     }
-    if let (Some(guards), Some(others)) = (&mut report.around.guarded, other.around.guarded) {
+    if let (Some(guards), Some(others)) = (&mut context.guarded, weaker.context.guarded) {
         guards.verdicts.extend(others.verdicts);
         guards.judged.extend(others.judged);
     }
-    report.trace.extend(other.trace);
-    report
+    let answer = combine_layers(stronger.answer, weaker.answer);
+    let trace = stronger.trace.into_iter().chain(weaker.trace).collect();
+    Report { answer, context, trace, ..stronger }
 }

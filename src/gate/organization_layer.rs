@@ -3,8 +3,8 @@
 use std::mem::ManuallyDrop;
 use std::rc::Rc;
 
+use super::diagnostics::Diagnostics;
 use super::loaded_policy::LoadedPolicy;
-use super::report::Report;
 use super::request::Request;
 use policyd_hook::HookResponse;
 use policyd_packs::{self as packs, LoadError, LoadPack, organization};
@@ -19,42 +19,44 @@ pub struct OrganizationLayer {
 
 impl OrganizationLayer {
     /// Loads the organization's pack. `None` if it does not exist, or if it is not used. Until it is repaired, each
-    /// event reports why it is not used, and `on_error: block` of the organization's settings blocks tool calls.
+    /// event reports why it is not used.
+    ///
+    /// # Errors
+    /// The answer that blocks a tool call, because the pack is not used and the organization's settings contain
+    /// `on_error: block`.
     pub fn load(
         world: &dyn World,
         request: &Request<'_>,
         load: LoadPack,
-        report: &mut Report,
-    ) -> Option<Self> {
-        let mut tell = |text: &str| {
-            report.problem(text);
+        diagnostics: &mut Diagnostics,
+    ) -> Result<Option<Self>, Box<HookResponse>> {
+        let mut unusable = |text: &str| {
+            diagnostics.problem(text);
             let pins = &request.configurations.organization.pins;
             if request.event.kind.is_before_call() && pins.blocks_without_pack {
                 let help = "Ask the administrator of this machine to repair it.";
-                report.answer = HookResponse::block(format!("policyd: {text}. {help}"));
+                return Err(Box::new(HookResponse::block(format!("policyd: {text}. {help}"))));
             }
+            Ok(None)
         };
         let found = match organization::find(world) {
-            Ok(found) => found?,
-            Err(weakness) => {
-                tell(&weakness.to_string());
-                return None;
-            }
+            Ok(Some(found)) => found,
+            Ok(None) => return Ok(None),
+            Err(weakness) => return unusable(&weakness.to_string()),
         };
         match load(world, &found) {
             Ok(mut policy) => {
                 // Only the manifest of the organization lets its rules observe.
                 EnforcementChoice::default().apply(&mut policy);
                 let loaded = LoadedPolicy::new(policy, Some(Rc::new(found)));
-                Some(Self { loaded: ManuallyDrop::new(loaded) })
+                Ok(Some(Self { loaded: ManuallyDrop::new(loaded) }))
             }
             Err(error) => {
                 let why = match error {
                     LoadError::Invalid(invalid) => packs::explain(&invalid),
                     LoadError::NotCompiled(why) => why.to_string(),
                 };
-                tell(&format!("the organization's pack is not used: {why}"));
-                None
+                unusable(&format!("the organization's pack is not used: {why}"))
             }
         }
     }

@@ -1,11 +1,11 @@
-//! The probes of an event: answered from memory where they may be, each through its circuit breaker,
-//! all of them under one deadline.
+//! The probes of an event: answered from the cache if possible, each through its circuit breaker, all of them under one
+//! deadline.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::context::GateContext;
-use super::report::Report;
+use super::diagnostics::Diagnostics;
 use policyd_evaluation as evaluation;
 use policyd_fact_table::context::ProbeResult;
 use policyd_fact_table::{FactEvaluator, template};
@@ -17,7 +17,7 @@ use policyd_state::breaker::{
 };
 use policyd_store::probe_cache::{self, Answers};
 
-/// What bounds the probes of one event.
+/// Limits of the probes of one event.
 #[derive(Clone, Copy)]
 pub(super) struct AskLimits<'a> {
     /// The git branch of the session; another branch has other answers.
@@ -26,17 +26,17 @@ pub(super) struct AskLimits<'a> {
     pub(super) deadline: Duration,
 }
 
-/// The probes of one event at work.
+/// Runs the probes of one event.
 pub(super) struct ProbeRunner<'r> {
     pub(super) context: &'r GateContext<'r>,
     pub(super) limits: AskLimits<'r>,
     pub(super) evaluator: &'r mut FactEvaluator,
     pub(super) answers: &'r mut Answers,
-    pub(super) report: &'r mut Report,
+    pub(super) diagnostics: &'r mut Diagnostics,
 }
 
 impl ProbeRunner<'_> {
-    /// The results of probes, new or cached.
+    /// Returns the results of probes, new or cached.
     pub(super) fn run(&mut self, probes: &[&Probe]) -> BTreeMap<String, ProbeResult> {
         let world = self.context.world;
         let began = world.elapsed();
@@ -51,12 +51,13 @@ impl ProbeRunner<'_> {
         readings
     }
 
+    /// Returns the cached answer of a probe, or runs it.
     fn reading(&mut self, probe: &Probe, left: Duration) -> ProbeResult {
         let (id, folder, now) = (&probe.id, &self.context.project.folder, self.context.request.now);
         let question = Question { probe, stdin: template::render(&probe.stdin, self.evaluator) };
-        let asked = probe_cache::question(probe, folder, self.limits.branch, &question.stdin);
-        if let Some(reading) = self.answers.find(probe, &asked, now) {
-            self.report.note(format!("probe {id} was asked the same before"));
+        let cache_key = probe_cache::question(probe, folder, self.limits.branch, &question.stdin);
+        if let Some(reading) = self.answers.find(probe, &cache_key, now) {
+            self.diagnostics.note(format!("probe {id} was asked the same before"));
             return reading;
         }
         let reading = if left.is_zero() {
@@ -64,11 +65,11 @@ impl ProbeRunner<'_> {
         } else {
             self.through_breaker(&question, left)
         };
-        // Without this, a missing judge would not be noticed, because the facts decide instead.
+        // If a model does not answer, facts decide instead, so its failure would not be noticed.
         if let (Parse::Reply, ProbeResult::Failed(why)) = (probe.parse, &reading) {
-            self.report.problem(&format!("probe `{id}`: {why}"));
+            self.diagnostics.problem(&format!("probe `{id}`: {why}"));
         }
-        self.answers.keep(probe, &asked, now, &reading);
+        self.answers.keep(probe, &cache_key, now, &reading);
         reading
     }
 
@@ -78,9 +79,9 @@ impl ProbeRunner<'_> {
         let settings = self.context.policy.breaker(key);
         let breakers = self.context.breakers();
         if let Some(damage) = breakers.damage()
-            && !self.report.around.problems.contains(&damage)
+            && !self.diagnostics.problems.contains(&damage)
         {
-            self.report.problem(&damage);
+            self.diagnostics.problem(&damage);
         }
         let request = breakers.request(key, &settings, self.context.request.now);
         let (breaker, answer) = match request {
@@ -89,15 +90,15 @@ impl ProbeRunner<'_> {
         };
         match answer {
             BreakerResponse::Rejected { wait } => {
-                return ProbeResult::Failed(left_alone(key, &breaker, wait));
+                return ProbeResult::Failed(rejection(key, &breaker, wait));
             }
             BreakerResponse::WouldReject { wait } => {
-                let why = left_alone(key, &breaker, wait);
-                self.report.note(format!("{why} (only observed: it is run all the same)"));
+                let why = rejection(key, &breaker, wait);
+                self.diagnostics.note(format!("{why} (only observed: it is run all the same)"));
             }
             BreakerResponse::Permitted | BreakerResponse::Recorded => {}
         }
-        self.report.note(format!("Executing: {}", question.probe.command.join(" ")));
+        self.diagnostics.note(format!("Executing: {}", question.probe.command.join(" ")));
         let began = world.elapsed();
         let ProbeRun { reading, health } = probe::ask(
             world,
@@ -107,11 +108,14 @@ impl ProbeRunner<'_> {
             left.min(question.probe.timeout),
         );
         let took = Some(world.elapsed().saturating_sub(began));
-        let told = CallMetadata { generation: Some(breaker.generation), took };
+        let metadata = CallMetadata { generation: Some(breaker.generation), took };
         let event = match (health, &reading) {
-            (ProgramHealth::Works, _) => Some(BreakerEvent::Success(told)),
+            (ProgramHealth::Works, _) => Some(BreakerEvent::Success(metadata)),
             (ProgramHealth::Fails, ProbeResult::Failed(why)) => {
-                Some(BreakerEvent::Failure(BreakerFailure { told, ..BreakerFailure::new(why) }))
+                Some(BreakerEvent::Failure(BreakerFailure {
+                    told: metadata,
+                    ..BreakerFailure::new(why)
+                }))
             }
             (ProgramHealth::Fails, ProbeResult::Answer { .. }) | (ProgramHealth::Unknown, _) => {
                 None
@@ -125,8 +129,8 @@ impl ProbeRunner<'_> {
     }
 }
 
-/// Why a probe is not run.
-fn left_alone(key: &str, breaker: &Breaker, wait: Option<Duration>) -> String {
+/// Returns why the breaker of a probe rejects it.
+fn rejection(key: &str, breaker: &Breaker, wait: Option<Duration>) -> String {
     let (until, last) = (until(wait), &breaker.last_error);
     match &breaker.forced {
         Some(reason) => format!("it was switched off by hand {until} (breaker `{key}`): {reason}"),

@@ -1,4 +1,4 @@
-//! What the disk shows of the files of a project that expressions name: whether there is one, its text, who owns files.
+//! Reads what expressions ask about the files of a project: whether a file exists, its text, and who owns files.
 //! Every read is bounded, and none leaves the project.
 
 use std::path::{Component, Path};
@@ -95,9 +95,9 @@ impl ProjectFiles<'_> {
         if !is_inside(glob) {
             return Some(false);
         }
-        let Some(wild) = glob.find(['*', '?', '{']) else { return self.exists(glob) };
+        let Some(wildcard) = glob.find(['*', '?', '{']) else { return self.exists(glob) };
         let start = glob
-            .get(..wild)
+            .get(..wildcard)
             .and_then(|it| it.rfind('/'))
             .map_or("", |at| glob.get(..at).unwrap_or_default());
         let depth = match glob.contains("**") {
@@ -127,7 +127,7 @@ impl ProjectFiles<'_> {
     /// Searches a directory for a path that matches, breadth first. Links are not followed.
     fn search(&self, start: &str, glob: &PathGlob, depth: usize) -> Option<bool> {
         let mut folders = vec![(start.to_owned(), 0_usize)];
-        let (mut seen, mut is_complete) = (0_usize, true);
+        let (mut visited, mut is_complete) = (0_usize, true);
         while let Some((folder, at)) = (!folders.is_empty()).then(|| folders.remove(0)) {
             let names = match self.world.list(&self.root.join(&folder)) {
                 Ok(names) => names,
@@ -138,8 +138,8 @@ impl ProjectFiles<'_> {
                 }
             };
             for name in names {
-                seen += 1;
-                if seen > PROJECT_WALK_MAX {
+                visited += 1;
+                if visited > PROJECT_WALK_MAX {
                     return None;
                 }
                 let path =

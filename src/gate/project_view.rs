@@ -1,4 +1,4 @@
-//! What the disk shows of the project at a stop: whether it has tests, which edited files are generated, and which
+//! Reads what rules at a stop ask about the files of the project: whether it has tests, which edited files are generated, and which
 //! edits changed nothing. Every read is bounded.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -57,7 +57,7 @@ impl ProjectReader<'_> {
             return None;
         }
         let files = self.files();
-        // What a project is that has nothing but the work of this session is not known yet.
+        // A project that contains only the work of this session has no conventions yet.
         let is_edited = |file: &str| edited.contains(&normal(&self.root.join(file)));
         if files.iter().all(|it| is_edited(it)) {
             return None;
@@ -138,19 +138,18 @@ impl ProjectReader<'_> {
         let attributes = self.text(&self.root.join(".gitattributes"), SIGN_BYTES_MAX);
         let attributes = attributes.unwrap_or_default();
         let path = path.to_string_lossy();
-        let said = attributes.lines().rev().filter_map(|line| {
+        let mut matching = attributes.lines().rev().filter_map(|line| {
             let mut words = line.split_whitespace();
             let pattern = words.next().filter(|it| !it.starts_with('#'))?;
-            let said = words.rev().find_map(|word| {
+            let is_generated = words.rev().find_map(|word| {
                 let name = word.trim_start_matches('-').split('=').next().unwrap_or_default();
                 GENERATED_ATTRIBUTES
                     .contains(&name)
                     .then(|| !word.starts_with('-') && !word.ends_with("=false"))
             })?;
-            PathGlob::new(&attribute_glob(pattern)).matches(&path).then_some(said)
+            PathGlob::new(&attribute_glob(pattern)).matches(&path).then_some(is_generated)
         });
-        let mut said = said;
-        said.next().unwrap_or(false)
+        matching.next().unwrap_or(false)
     }
 
     /// Returns the packages with edited code that no passed test run after the edit covers.
@@ -173,8 +172,10 @@ impl ProjectReader<'_> {
             }
             let path = normal(&self.folder.join(&file.path));
             let Some(package) = self.package_of(&path, &mut known) else { continue };
-            let mut later = passed.iter().filter(|it| it.seq >= file.last_seq).peekable();
-            if later.peek().is_some() && !later.any(|run| self.covers(run, &package, &mut known)) {
+            let mut later_runs = passed.iter().filter(|it| it.seq >= file.last_seq).peekable();
+            if later_runs.peek().is_some()
+                && !later_runs.any(|run| self.covers(run, &package, &mut known))
+            {
                 untested.insert(
                     package.strip_prefix(self.root).unwrap_or(&package).display().to_string(),
                 );
@@ -186,9 +187,9 @@ impl ProjectReader<'_> {
     /// Returns the innermost package below the root that contains a path.
     fn package_of(&self, path: &Path, known: &mut BTreeMap<PathBuf, bool>) -> Option<PathBuf> {
         let names = &self.lens.lens().package_files;
-        let inside = path.ancestors().skip(1);
-        let mut inside = inside.take_while(|it| it.starts_with(self.root) && *it != self.root);
-        let found = inside.find(|folder| {
+        let folders = path.ancestors().skip(1);
+        let mut folders = folders.take_while(|it| it.starts_with(self.root) && *it != self.root);
+        let found = folders.find(|folder| {
             *known.entry(folder.to_path_buf()).or_insert_with(|| {
                 names.iter().any(|name| self.world.stat(&folder.join(name)).is_ok())
             })
@@ -212,16 +213,17 @@ impl ProjectReader<'_> {
                 _ => words.extend(program.args.iter().map(String::as_str)),
             }
         }
-        let parts = || words.iter().flat_map(|it| it.split(['=', ',', ':', '@']));
+        let names = || words.iter().flat_map(|it| it.split(['=', ',', ':', '@']));
         let named = |name: &std::ffi::OsStr| {
-            parts().any(|it| it.split('/').any(|part| name.to_str() == Some(part)))
+            names().any(|it| it.split('/').any(|part| name.to_str() == Some(part)))
         };
         let names_package = package.file_name().is_some_and(named);
         if folder.starts_with(package) || names_package {
             return true;
         }
-        let inside = self.package_of(&folder.join("any"), known);
-        if inside.is_some_and(|it| !package.starts_with(&it)) || !package.starts_with(&folder) {
+        let own_package = self.package_of(&folder.join("any"), known);
+        if own_package.is_some_and(|it| !package.starts_with(&it)) || !package.starts_with(&folder)
+        {
             return false;
         }
         let siblings = package.parent().and_then(|it| self.world.list(it).ok());

@@ -1,4 +1,4 @@
-//! What a hook call asks for: the event, and who calls.
+//! The request of a hook: the event, and the client that reports it.
 
 use std::path::Path;
 use std::rc::Rc;
@@ -16,13 +16,13 @@ use policyd_world::World;
 use policyd_yaml::suggest;
 use policyd_yaml::time::Timestamp;
 
-/// A client at an event, whose name may be no event of it.
+/// Returns the client at an event. If the client has no event of this name, the event is a stop.
 pub fn caller(harness: Option<&'static Harness>, hook: &str) -> Caller {
     let caller = Caller::at(harness.unwrap_or(Caller::default().harness), hook);
     Caller { moment: caller.moment.or(caller.harness.moment("stop")), ..caller }
 }
 
-/// How a supervised run concerns an event.
+/// Relation of an event to a supervised run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Supervision {
     /// No run started the session.
@@ -34,13 +34,13 @@ pub enum Supervision {
 }
 
 impl Supervision {
-    /// The supervision of the process of a hook.
+    /// Returns the supervision of the process of a hook.
     pub fn of_hook(world: &dyn World) -> Self {
         if world.env(RUN_VARIABLE).is_some() { Self::Turn } else { Self::None }
     }
 }
 
-/// What is asked of this call.
+/// One event to evaluate, and how.
 pub struct Request<'a> {
     pub event: Event,
     /// The client that reports the event.
@@ -60,14 +60,17 @@ pub struct Request<'a> {
 }
 
 impl Request<'_> {
-    /// Whether a user is present: not in a supervised run, else as the client states.
+    /// Returns whether a user is present: not in a supervised run, else as the client states.
     pub(super) fn is_attended(&self, world: &dyn World) -> bool {
         self.supervision == Supervision::None
             && attendance::is_attended(world, self.caller.harness, &self.event)
     }
 }
 
-/// The harness that the command line names.
+/// Finds the client that the command line names.
+///
+/// # Errors
+/// No client has this name.
 pub fn named_harness(name: Option<&str>) -> Result<Option<&'static Harness>, AppError> {
     let Some(name) = name else { return Ok(None) };
     harness::find(name).map(Some).ok_or_else(|| {

@@ -1,6 +1,6 @@
 //! Guards about the files that a call runs: `bash x.sh`, `make t`. A guard looks at each program of such a file as at
 //! the programs of a command line. What is unknown in a file passes: a script works with variables, and a question about
-//! each of them would be noise. Only guards that look at the call alone are judged, not those of the transcript.
+//! each of them would be noise. Guards that read the transcript are not evaluated.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -31,86 +31,88 @@ const ANSWER_BYTES_MAX: usize = 4096;
 /// The guards about the files that one call runs.
 pub(super) struct ScriptGuards<'a> {
     pub(super) context: &'a GateContext<'a>,
-    pub(super) seen: &'a CallFacts,
+    pub(super) call_facts: &'a CallFacts,
 }
 
 impl ScriptGuards<'_> {
-    /// Judges the guards about each file, and adds to `guarded` what they say.
-    pub(super) fn judge(
+    /// Evaluates the guards about each file, and adds the verdicts to `outcome`.
+    pub(super) fn evaluate(
         &self,
         context: &Context,
         evaluator: &mut FactEvaluator,
-        guarded: &mut GuardsOutcome,
+        outcome: &mut GuardsOutcome,
     ) {
         let mut committed = BTreeMap::new();
-        for script in self.seen.call.all_scripts() {
-            self.judge_one(script, context, evaluator, guarded, &mut committed);
+        for script in self.call_facts.call.all_scripts() {
+            self.evaluate_script(script, context, evaluator, outcome, &mut committed);
         }
     }
 
-    fn judge_one<'s>(
+    /// Evaluates the guards about one file. `committed` contains the files for which git was asked already.
+    fn evaluate_script<'s>(
         &self,
         script: &'s Script,
         context: &Context,
         evaluator: &mut FactEvaluator,
-        guarded: &mut GuardsOutcome,
+        outcome: &mut GuardsOutcome,
         committed: &mut BTreeMap<&'s str, bool>,
     ) {
         let (policy, request) = (self.context.policy, self.context.request);
         let concerned = guards::script_guards(policy, &request.event, &script.call, request.now);
-        let concerned: Vec<&Guard> = concerned.into_iter().filter(|it| can_judge(it)).collect();
+        let concerned: Vec<&Guard> = concerned.into_iter().filter(|it| can_evaluate(it)).collect();
         let values = &self.context.words.lens.lens().value_options;
         let is_matched = |it: &&&Guard| guards::matches_any_program(it, &script.call, values);
         if !concerned.iter().any(|it| is_matched(&it)) {
             return;
         }
-        let (call, around) = (script.call.clone(), Rc::clone(&self.seen.around));
+        let (call, around) = (script.call.clone(), Rc::clone(&self.call_facts.around));
         let mut facts = CallFacts { call, around, ..CallFacts::default() };
         if concerned.iter().any(|it| it.sources.has_some(FactSources::PATHS)) {
-            let around = Rc::make_mut(&mut facts.around);
-            on_disk::inspect_paths(self.context.world, &mut facts.call, around);
+            let environment = Rc::make_mut(&mut facts.around);
+            on_disk::inspect_paths(self.context.world, &mut facts.call, environment);
         }
-        let reads = |it: &&&Guard| it.sources.has_some(FactSources::FILES) && is_matched(it);
-        let reading: Vec<&Guard> = concerned.iter().filter(reads).copied().collect();
-        if !reading.is_empty() {
-            facts.disk = Rc::new(DiskReader { context: self.context, seen: &facts }.read(&reading));
+        let reads_files = |it: &&&Guard| it.sources.has_some(FactSources::FILES) && is_matched(it);
+        let readers: Vec<&Guard> = concerned.iter().filter(reads_files).copied().collect();
+        if !readers.is_empty() {
+            let reader = DiskReader { context: self.context, call_facts: &facts };
+            facts.disk = Rc::new(reader.read(&readers));
         }
         let facts = Rc::new(facts);
-        // What the line does to files is not what the file does.
+        // The command line and the file are calls of their own, with effects of their own.
         evaluator.change_all(|it| it.call = Some(Rc::clone(&facts)));
-        let judged = concerned.iter().copied();
+        let of_file = concerned.iter().copied();
         let found =
-            guards::judge(judged, &request.event, &facts, context, evaluator, Detail::Findings);
+            guards::judge(of_file, &request.event, &facts, context, evaluator, Detail::Findings);
         let mut memory = found.memory;
         for mut verdict in found.verdicts {
             let stops = verdict.unknown.is_none() && verdict.decision() >= Decision::Ask;
-            let would = verdict.unknown.is_none() && verdict.would().is_some();
+            let would_stop = verdict.unknown.is_none() && verdict.would().is_some();
             let Some(guard) = concerned.iter().find(|it| it.id == verdict.id) else { continue };
-            if !(stops || would) {
+            if !(stops || would_stop) {
                 continue;
             }
-            let skipped = match guard.in_scripts {
+            let skipped_state = match guard.in_scripts {
                 // An approval does not trust a committed file as the user's own.
                 GuardedScripts::Changed if self.context.is_approval => None,
                 GuardedScripts::Changed => Some(true),
                 GuardedScripts::Committed => Some(false),
                 GuardedScripts::None | GuardedScripts::All => None,
             };
-            if let Some(skipped) = skipped {
+            if let Some(skipped_state) = skipped_state {
                 let known = committed.entry(&script.path);
-                if *known.or_insert_with(|| self.is_committed(&script.path)) == skipped {
+                if *known.or_insert_with(|| self.is_committed(&script.path)) == skipped_state {
                     continue;
                 }
             }
-            verdict.script = self.place(script, &verdict.program);
-            guarded.memory.extend(memory.extract_if(.., |it| it.guard == verdict.id));
-            guarded.judged.extend((!guarded.judged.contains(&guard.id)).then(|| guard.id.clone()));
-            guarded.add_script_verdict(verdict, &request.event);
+            verdict.script = self.location(script, &verdict.program);
+            outcome.memory.extend(memory.extract_if(.., |it| it.guard == verdict.id));
+            outcome.judged.extend((!outcome.judged.contains(&guard.id)).then(|| guard.id.clone()));
+            outcome.add_script_verdict(verdict, &request.event);
         }
     }
 
     /// Returns the path of a file, from the project on, and the line of a program in it.
-    fn place(&self, script: &Script, program: &str) -> String {
+    fn location(&self, script: &Script, program: &str) -> String {
         let root = &self.context.project.root;
         let path = Path::new(&script.path);
         let shown = path.strip_prefix(root).unwrap_or(path).display().to_string();
@@ -127,7 +129,7 @@ impl ScriptGuards<'_> {
     fn is_committed(&self, path: &str) -> bool {
         let (path, root) = (Path::new(path), &self.context.project.root);
         if !path.starts_with(root) {
-            return !self.seen.around.temporary.iter().any(|it| path.starts_with(it));
+            return !self.call_facts.around.temporary.iter().any(|it| path.starts_with(it));
         }
         let folder = path.parent().unwrap_or(root);
         let shown = path.display().to_string();
@@ -137,16 +139,16 @@ impl ScriptGuards<'_> {
     }
 }
 
-/// Stores of which a judge of files knows nothing.
-const UNREAD: FactSources =
+/// Stores that guards about files do not read.
+const UNREAD_STORES: FactSources =
     FactSources::of(&[FactSource::Breakers, FactSource::Queues, FactSource::Signals]);
 
-/// Returns whether a guard can judge a file: it may stop the call, and needs the call alone.
-pub(super) fn can_judge(guard: &Guard) -> bool {
+/// Returns whether a guard can be evaluated about a file: it may stop the call, and reads nothing but the call.
+pub(super) fn can_evaluate(guard: &Guard) -> bool {
     let body = &*guard.body;
     let stops = matches!(body.verb, GuardAction::Ask | GuardAction::Block | GuardAction::Halt);
-    let elsewhere = guard.sources.has_some(FactSources::SESSION)
-        || guard.sources.has_some(UNREAD)
+    let reads_more = guard.sources.has_some(FactSources::SESSION)
+        || guard.sources.has_some(UNREAD_STORES)
         || guard.sources.contains(FactSource::WorkTree);
-    stops && guard.mode != Mode::Warn && !elsewhere
+    stops && guard.mode != Mode::Warn && !reads_more
 }

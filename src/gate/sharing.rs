@@ -2,7 +2,7 @@
 //! call reads the local copy and appends to the outbox; it never waits for a server.
 
 use super::context::GateContext;
-use super::report::Report;
+use super::diagnostics::Diagnostics;
 use policyd_base::limits::SHARED_HOOK_WAIT;
 use policyd_facts::event::EventKind;
 use policyd_store::configuration::Configurations;
@@ -36,25 +36,25 @@ fn is_shared(context: &GateContext<'_>) -> bool {
 }
 
 /// Takes over what other hosts changed, before a stop is evaluated and where work begins.
-pub(super) fn receive(context: &GateContext<'_>, report: &mut Report) {
+pub(super) fn receive(context: &GateContext<'_>, diagnostics: &mut Diagnostics) {
     let kind = context.request.event.kind;
     if !is_shared(context) {
         return;
     }
     if kind.is_stop() || matches!(kind, EventKind::SessionStart | EventKind::UserPromptSubmit) {
-        sync(context, report);
+        sync(context, diagnostics);
     }
 }
 
 /// Sends what the event changed.
-pub(super) fn send(context: &GateContext<'_>, report: &mut Report) {
+pub(super) fn send(context: &GateContext<'_>, diagnostics: &mut Diagnostics) {
     let kind = context.request.event.kind;
     if !is_shared(context) {
         return;
     }
     let began = context.world.elapsed();
     if sharing::has_waiting(context.world, &context.state_dir) {
-        sync(context, report);
+        sync(context, diagnostics);
     }
     let left = SHARED_HOOK_WAIT.saturating_sub(context.world.elapsed().saturating_sub(began));
     let is_own = !context.request.dry_run && !context.is_organization;
@@ -63,34 +63,38 @@ pub(super) fn send(context: &GateContext<'_>, report: &mut Report) {
         let (world, root) = (context.world, context.state_dir.as_path());
         // What is not sent now is sent at the end of the next session, or by `policyd store sync`.
         if let Err(error) = sharing::send_decisions(world, root, &log, left) {
-            report.note(error.to_string());
+            diagnostics.note(error.to_string());
         }
     }
 }
 
 /// Synchronizes within the limit of a hook. The user is notified once if the server cannot be reached.
-fn sync(context: &GateContext<'_>, report: &mut Report) {
+fn sync(context: &GateContext<'_>, diagnostics: &mut Diagnostics) {
     if context.request.dry_run || context.is_organization {
         return;
     }
     let (root, durability) = (context.state_dir.as_path(), &context.store.durability);
     match sharing::sync(context.world, root, durability, QUICK) {
         Ok(Some(result)) => {
-            report.note(format!(
+            diagnostics.note(format!(
                 "shared store: {} sent, {} received, {} waiting",
                 result.sent, result.received, result.waiting
             ));
             let notes = result.notes.iter().chain(&result.unread);
-            notes.for_each(|it| report.note(format!("shared store: {it}")));
-            result.rejected.iter().for_each(|it| report.problem(&format!("shared store: {it}")));
+            notes.for_each(|it| diagnostics.note(format!("shared store: {it}")));
+            result
+                .rejected
+                .iter()
+                .for_each(|it| diagnostics.problem(&format!("shared store: {it}")));
         }
         Ok(None) => {}
         Err(error) => {
-            report.note(error.to_string());
+            diagnostics.note(error.to_string());
             // Other events cannot notify the user.
             let speaks = context.request.event.kind.is_main_boundary();
             if speaks && sharing::notify_once(context.world, root, durability) {
-                report.problem(&format!("{error}; changes wait in the outbox and are sent later"));
+                diagnostics
+                    .problem(&format!("{error}; changes wait in the outbox and are sent later"));
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Makes and keeps what is carried over from a session into the next context.
+//! Writes and saves the summary of a session for the next context.
 
 use std::fmt::Display;
 use std::path::Path;
@@ -16,18 +16,18 @@ use policyd_workspace::git;
 use policyd_world::World;
 use policyd_yaml::time::Timestamp;
 
-/// A summary that is to be kept.
+/// A summary to save.
 #[derive(Clone, Copy)]
 pub struct SummaryDraft<'d> {
     pub text: &'d str,
-    /// Why it was made.
+    /// Why it was written.
     pub reason: &'d str,
     pub at: Timestamp,
     /// When a context received the summary. `None` if no context received it.
     pub told: Option<Timestamp>,
 }
 
-/// The project's folder, and where its summaries are kept.
+/// Writes the summaries of a project.
 #[derive(Clone, Copy)]
 pub struct SummaryWriter<'a> {
     pub world: &'a dyn World,
@@ -40,19 +40,18 @@ pub struct SummaryWriter<'a> {
 }
 
 impl SummaryWriter<'_> {
-    /// A summary of these facts, with what git says now. `since`: a commit from which on changes
-    /// count, where one is known.
+    /// Writes a summary of these facts and of the present state of git. `since`: the commit after which changes count.
     pub fn summarize(&self, facts: &Facts, gauge: &ContextUsage, since: Option<&str>) -> String {
         let git = git::ask(self.world, self.folder, since);
         markdown(&SummaryInput::of(facts, gauge, &git, self.folder))
     }
 
-    /// The summaries of the project.
+    /// Opens the summaries of the project.
     pub fn summaries(&self) -> Summaries<'_> {
         Summaries::new(self.world, self.own, self.durability(), self.wait)
     }
 
-    /// Keeps a summary for the next context, and as a document beside the state of its session.
+    /// Saves a summary for the next context, and as a document beside the state of its session.
     ///
     /// # Errors
     /// It could not be saved.
@@ -85,8 +84,8 @@ impl SummaryWriter<'_> {
         }
     }
 
-    /// The process of the client, which stays the same where a session is cleared; empty where it is not
-    /// told (Claude Code tells it since 2.1.214).
+    /// Returns the process id of the client, which stays the same when a session is cleared. Empty if the client does not
+    /// report it (Claude Code reports it since 2.1.214).
     pub fn client(&self) -> String {
         self.world.env("CLAUDE_PID").unwrap_or_default()
     }

@@ -13,7 +13,7 @@ const TIME_MAX: Duration = Duration::from_millis(300);
 /// One changed file is enough.
 const ANSWER_BYTES_MAX: usize = 4096;
 
-/// The question. Files that git does not track do not count: commands that discard changes keep them.
+/// The question about a work tree. Files that git does not track do not count: commands that discard changes keep them.
 const QUESTION: [&str; 4] = ["status", "--porcelain", "--untracked-files=no", NO_SUBMODULE_TREES];
 
 /// The question for the branch. The answer is empty if none is checked out.

@@ -12,10 +12,10 @@ use policyd_record::mask::mask;
 /// each part, else everything that stood against the stop or was said.
 pub(crate) fn behind(mismatch: &Mismatch, seen: &StepOutcome) -> Vec<(String, String)> {
     let Some(outcome) = &seen.report.outcome else {
-        if let Some(guarded) = &seen.report.around.guarded {
+        if let Some(guarded) = &seen.report.context.guarded {
             return behind_guards(mismatch, guarded);
         }
-        let why = seen.report.around.no_opinion.clone().unwrap_or_default();
+        let why = seen.report.context.no_opinion.clone().unwrap_or_default();
         return vec![(format!("not evaluated: {why}"), String::new())];
     };
     let (kind, mut verdicts) = (&outcome.session_type, outcome.verdicts.iter().collect::<Vec<_>>());

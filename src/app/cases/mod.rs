@@ -318,7 +318,7 @@ impl<'a> Runner<'a> {
     /// The report of a step; the folder of the pack is left out of places, so that it is the same
     /// wherever the pack lies.
     fn report(&self, StepOutcome { report, .. }: &StepOutcome, form: SnapshotFormat) -> String {
-        let mut around = report.around.clone();
+        let mut around = report.context.clone();
         let pack = &self.suite.pack;
         if around.pack == pack.name {
             around.pack.clear();

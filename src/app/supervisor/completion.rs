@@ -42,11 +42,11 @@ impl Supervisor<'_> {
         let mut lines = match &report.outcome {
             Some(outcome) => findings(outcome, occasion),
             None => {
-                let why = report.around.no_opinion.clone().unwrap_or_default();
+                let why = report.context.no_opinion.clone().unwrap_or_default();
                 // A human who switched the gate off takes the agent's word.
-                let is_wanted = report.unjudged.as_ref().is_some_and(gate::SkipReason::is_wanted);
+                let is_wanted = report.skipped.as_ref().is_some_and(gate::SkipReason::is_wanted);
                 if !is_wanted || self.run.switched.off.is_none() {
-                    let why = report.around.problems.first().cloned().unwrap_or(why);
+                    let why = report.context.problems.first().cloned().unwrap_or(why);
                     return Claim::Refused(format!("it could not be judged: {why}"));
                 }
                 Vec::new()
@@ -58,9 +58,11 @@ impl Supervisor<'_> {
 
     /// The checks of the organization that a claim does not pass.
     fn organization_findings(&self, request: &Request<'_>, occasion: Occasion) -> Vec<String> {
-        let mut report = gate::Report::default();
-        let layer = gate::OrganizationLayer::load(self.world, request, packs::load, &mut report);
-        let report = layer.and_then(|it| it.evaluate(self.world, request));
+        // A claim is answered with findings only. Hooks report why the pack is not used.
+        let mut diagnostics = gate::Diagnostics::default();
+        let layer =
+            gate::OrganizationLayer::load(self.world, request, packs::load, &mut diagnostics);
+        let report = layer.ok().flatten().and_then(|it| it.evaluate(self.world, request));
         report.and_then(|it| it.outcome).iter().flat_map(|it| findings(it, occasion)).collect()
     }
 
@@ -96,7 +98,7 @@ impl Supervisor<'_> {
     /// How the gate is switched now.
     fn gate(&self) -> StopGateSwitches {
         let request = self.request("", true);
-        request.map(|it| gate::switched(self.world, &it, self.ready)).unwrap_or_default()
+        request.map(|it| gate::gate_switches(self.world, &it, self.ready)).unwrap_or_default()
     }
 
     /// Records the switches of the stop gate at the start of a run, or when a human resumes an ended run. Reports what

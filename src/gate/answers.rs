@@ -1,0 +1,126 @@
+//! Merges the texts and decisions of rules into the answer of an event. Each function takes an answer and returns it
+//! with what it adds.
+
+use policyd_base::limits::SPOKEN_CHARS_MAX;
+use policyd_evaluation::combine::Decision;
+use policyd_evaluation::guards::GuardsOutcome;
+use policyd_evaluation::message::cut;
+use policyd_facts::event::Event;
+use policyd_harness::Capability;
+use policyd_hook::HookResponse;
+use policyd_record::mask::{mask, mask_json};
+
+use super::reactions::ReactionOutcome;
+use super::request::Request;
+
+/// Adds the notice and the texts of reactions.
+pub(super) fn add_reactions(
+    answer: HookResponse,
+    request: &Request<'_>,
+    reactions: &ReactionOutcome,
+) -> HookResponse {
+    let notices: Vec<String> = answer.notice.into_iter().chain(reactions.notice.clone()).collect();
+    let notice = (!notices.is_empty()).then(|| notices.join("\n"));
+    add_reaction_text(HookResponse { notice, ..answer }, request, &reactions.text)
+}
+
+/// Adds a text of reactions: for the agent if the event permits it, else for the user.
+pub(super) fn add_reaction_text(
+    answer: HookResponse,
+    request: &Request<'_>,
+    text: &str,
+) -> HookResponse {
+    if text.trim().is_empty() {
+        return answer;
+    }
+    let text = masked(text);
+    if request.caller.harness.can(request.event.kind, Capability::Context) {
+        let earlier = answer.context.filter(|it| !it.is_empty());
+        let texts: Vec<String> = earlier.into_iter().chain([text]).collect();
+        HookResponse { context: Some(cut(&texts.join("\n"), SPOKEN_CHARS_MAX)), ..answer }
+    } else {
+        let earlier = answer.notice.filter(|it| !it.is_empty());
+        let texts: Vec<String> = earlier.into_iter().chain([format!("policyd: {text}")]).collect();
+        HookResponse { notice: Some(texts.join("\n")), ..answer }
+    }
+}
+
+/// Adds a text about the context window, in a paragraph of its own. `text` is masked already.
+pub(super) fn add_context_text(answer: HookResponse, text: Option<String>) -> HookResponse {
+    let Some(text) = text else { return answer };
+    let earlier = answer.context.filter(|it| !it.trim().is_empty());
+    let texts: Vec<String> = earlier.into_iter().chain([text]).collect();
+    HookResponse { context: Some(cut(&texts.join("\n\n"), SPOKEN_CHARS_MAX)), ..answer }
+}
+
+/// Adds the decision and the texts of guards.
+pub(super) fn add_guards(
+    answer: HookResponse,
+    event: &Event,
+    guards: &GuardsOutcome,
+    override_hint: Option<String>,
+) -> HookResponse {
+    let join = |earlier: Option<String>, text: &str| {
+        let texts = earlier.into_iter().chain([masked(text)]).filter(|it| !it.is_empty());
+        let texts: Vec<String> = texts.collect();
+        (!texts.is_empty()).then(|| texts.join("\n"))
+    };
+    let (decision, reason) = match guards.decision > answer.decision {
+        true => (guards.decision, masked(&guards.reason)),
+        false => (answer.decision, answer.reason),
+    };
+    // The tool of a blocked call does not run, so it needs no input.
+    let updated_input = match guards.decision {
+        Decision::Block | Decision::Halt => answer.updated_input,
+        Decision::None | Decision::Allow | Decision::Defer | Decision::Ask => {
+            guards.updated_input.clone()
+        }
+    };
+    let updated_output = match guards.masks {
+        true => {
+            let mut output = event.tool_response.clone();
+            mask_json(&mut output);
+            Some(output)
+        }
+        false => answer.updated_output,
+    };
+    HookResponse {
+        decision,
+        reason,
+        notice: join(answer.notice, &guards.notice),
+        override_hint: override_hint.or(answer.override_hint),
+        context: join(answer.context, &guards.context),
+        updated_input,
+        updated_output,
+    }
+}
+
+/// Combines the answers of two layers of rules. The decision of `stronger` wins; texts of both are kept.
+pub(super) fn combine_layers(stronger: HookResponse, weaker: HookResponse) -> HookResponse {
+    let join = |one: Option<String>, other: Option<String>| {
+        let texts: Vec<String> = one.into_iter().chain(other).collect();
+        Some(texts.join("\n")).filter(|it| !it.is_empty())
+    };
+    let is_equal = weaker.decision == stronger.decision;
+    let updated_input = match stronger.refuses() {
+        true => stronger.updated_input,
+        false => stronger.updated_input.or(weaker.updated_input),
+    };
+    HookResponse {
+        decision: stronger.decision,
+        reason: match is_equal && weaker.decision != Decision::None {
+            true => format!("{}\n{}", stronger.reason, weaker.reason),
+            false => stronger.reason,
+        },
+        notice: join(stronger.notice, weaker.notice),
+        override_hint: stronger.override_hint,
+        context: join(stronger.context, weaker.context),
+        updated_input,
+        updated_output: stronger.updated_output.or(weaker.updated_output),
+    }
+}
+
+/// Returns a text without secrets, cut to what an answer may contain.
+fn masked(text: &str) -> String {
+    cut(&mask(text).0, SPOKEN_CHARS_MAX)
+}
