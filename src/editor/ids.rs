@@ -51,6 +51,8 @@ pub enum IdKind {
     CommandKind,
     /// A kind of file.
     FileKind,
+    /// A list of paths.
+    PathList,
     /// A pattern of edited text.
     Content,
     /// A pattern of prose.
@@ -86,6 +88,7 @@ impl IdKind {
             Self::Alarm => "alarm",
             Self::CommandKind => "command kind",
             Self::FileKind => "file kind",
+            Self::PathList => "list of paths",
             Self::Content => "content pattern",
             Self::TextPattern => "text pattern",
             Self::Forge => "code host",
@@ -101,6 +104,7 @@ impl IdKind {
         match name {
             PackName::CommandKind => &[Self::CommandKind],
             PackName::FileKind => &[Self::FileKind],
+            PackName::PathList => &[Self::PathList],
             PackName::Content => &[Self::Content],
             PackName::Text => &[Self::TextPattern],
             PackName::Tier => &[Self::Tier],
@@ -159,6 +163,7 @@ impl IdKind {
             Self::Tier => set(&names.tiers),
             Self::CommandKind => set(&names.command_kinds),
             Self::FileKind => set(&names.file_kinds),
+            Self::PathList => set(&names.path_lists),
             Self::Content => set(&names.contents),
             Self::TextPattern => set(&names.texts),
             Self::Forge => set(&names.forges),
@@ -233,6 +238,7 @@ const ROWS: &[IdRow] = &[
     defined("dead_letter.yaml", &["alarms", "-", "id"], &[IdKind::Alarm]),
     defined_key("vocabulary.yaml", &["commands"], &[IdKind::CommandKind]),
     defined_key("vocabulary.yaml", &["files"], &[IdKind::FileKind]),
+    defined_key("vocabulary.yaml", &["paths"], &[IdKind::PathList]),
     defined_key("vocabulary.yaml", &["contents"], &[IdKind::Content]),
     defined_key("vocabulary.yaml", &["texts"], &[IdKind::TextPattern]),
     defined_key("vocabulary.yaml", &["forges"], &[IdKind::Forge]),

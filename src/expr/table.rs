@@ -124,6 +124,18 @@ pub trait FactTable {
 
     /// Returns the items of the one type that has some.
     fn items(&self) -> NamedItems;
+
+    /// Returns the kind of the named lists that a list compared in this way can contain as `@name`.
+    fn named_lists(&self, compared: TextMatch) -> Option<NameClass>;
+}
+
+/// Returns the name of the list of the pack that an item of a list names: `secret_files` for `@secret_files`.
+#[must_use]
+pub fn list_name(item: &str) -> Option<&str> {
+    let name = item.strip_prefix('@')?;
+    let is_part = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
+    (name.starts_with(|c: char| c.is_ascii_lowercase()) && name.chars().all(is_part))
+        .then_some(name)
 }
 
 /// The names that expressions of a pack can use.
@@ -244,6 +256,10 @@ mod tests {
         fn items(&self) -> NamedItems {
             let example = "shelf[\"Emma\"]";
             NamedItems { owner: SHELF, result: BOOK, noun: "book", example }
+        }
+
+        fn named_lists(&self, _: TextMatch) -> Option<NameClass> {
+            None
         }
     }
 

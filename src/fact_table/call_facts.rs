@@ -193,7 +193,7 @@ pub(super) const ROWS: &[FactRow] = &[
                     "action.overwrites([\"~/.config/app/**\"])",
                 ],
                 |it, args| {
-                    let globs = globs(args)?;
+                    let globs = globs(it, args)?;
                     on_call(it, |seen| Ok(seen.call.overwrites(&globs, &seen.around).into()))
                 },
             ).from(FactSource::CallPaths).effect(CallEffects::TREE),
@@ -207,7 +207,7 @@ pub(super) const ROWS: &[FactRow] = &[
                     "action.mounts([\"~/.aws/credentials\"])",
                 ],
                 |it, args| {
-                    let globs = globs(args)?;
+                    let globs = globs(it, args)?;
                     on_call(it, |seen| {
                         let mut mounts = seen.call.mounts.iter();
                         Ok(mounts.any(|it| globs.may_lie_below(it, &seen.around)).into())
@@ -389,7 +389,7 @@ pub(super) fn on_call(
 /// Whether the call does one of these with a file of some globs. Ordinary lines are full of paths
 /// that are not known: only those count of which the globs could speak.
 fn touches(it: &Object, args: &[Dynamic], does: &[Access]) -> Result<Dynamic, FactError> {
-    let globs = globs(args)?;
+    let globs = globs(it, args)?;
     on_call(it, |seen| {
         let files = seen.call.files.iter().filter(|it| does.contains(&it.does));
         let any = files.map(|it| &it.place).any(|place| globs.fit(place, &seen.around));

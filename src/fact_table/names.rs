@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, LazyLock};
 
 use policyd_expr::table::{FactTable, KnownNames, Member, NamedItems, NamedMembers};
-use policyd_expr::types::{Domain, Evidence, NameClass, Type};
+use policyd_expr::types::{Domain, Evidence, NameClass, TextMatch, Type};
 
 use super::record::Shape;
 use super::subject::{ITEMS, PackName, Subject};
@@ -19,6 +19,8 @@ pub struct Names {
     pub command_kinds: BTreeSet<String>,
     /// File kinds.
     pub file_kinds: BTreeSet<String>,
+    /// Lists of paths.
+    pub path_lists: BTreeSet<String>,
     /// Content patterns.
     pub contents: BTreeSet<String>,
     /// Text patterns.
@@ -79,6 +81,7 @@ impl Names {
         match name {
             PackName::CommandKind => &self.command_kinds,
             PackName::FileKind => &self.file_kinds,
+            PackName::PathList => &self.path_lists,
             PackName::Content => &self.contents,
             PackName::Text => &self.texts,
             PackName::Tier => &self.tiers,
@@ -171,6 +174,10 @@ impl FactTable for TableOfFacts {
 
     fn items(&self) -> NamedItems {
         ITEMS
+    }
+
+    fn named_lists(&self, compared: TextMatch) -> Option<NameClass> {
+        (compared == TextMatch::Path).then(|| PackName::PathList.as_kind())
     }
 }
 

@@ -18,12 +18,21 @@ use super::text_facts::{ChangedText, DiskFacts, PathState, ReadText};
 use super::text_list::list;
 use super::types::{Evidence::Structure, PackName, Subject, Type, Unit};
 use super::{events, members};
+use policyd_expr::table::list_name;
 use policyd_facts::call::{Access, CallEnvironment, PathMatchers, ResolvedPath};
 
-/// The globs that an argument lists. They are compiled when the list is first used.
-pub(super) fn globs(args: &[Dynamic]) -> Result<Arc<PathMatchers>, FactError> {
-    let compile = |texts: &[String]| PathMatchers::new(texts.iter().map(String::as_str));
-    Ok(list(args)?.prepared(compile))
+/// Returns the globs that an argument lists, those of the lists of the pack that it names among them. They are compiled
+/// when the list is first used.
+pub(super) fn globs(it: &Object, args: &[Dynamic]) -> Result<Arc<PathMatchers>, FactError> {
+    let (lens, globs) = (&it.context().lens, list(args)?);
+    let list_named = |item: &str| lens.path_list(list_name(item)?);
+    let named = globs.texts().iter().map(|it| it.strip_prefix('!').unwrap_or(it));
+    if let Some(unknown) = named.filter_map(list_name).find(|it| lens.path_list(it).is_none()) {
+        return Err(format!("unknown list of paths `{unknown}`").into());
+    }
+    let texts =
+        |texts: &[String]| PathMatchers::with_lists(texts.iter().map(String::as_str), list_named);
+    Ok(globs.prepared(texts))
 }
 
 /// Rows of paths.
@@ -112,7 +121,7 @@ pub(super) const ROWS: &[FactRow] = &[
             "action.changed.matching([\"./migrations/**\"]).exist",
         ],
         |it, args| {
-            let globs = globs(args)?;
+            let globs = globs(it, args)?;
             on_call(it, |seen| {
                 let may_be =
                     |it: &&ResolvedPath| it.absolute.is_none() || globs.fit(it, &seen.around);
@@ -293,7 +302,7 @@ pub(super) fn not_known(what: &str) -> String {
 
 /// Whether one of the places is of some globs.
 fn any(it: &Object, args: &[Dynamic]) -> Result<Dynamic, FactError> {
-    let globs = globs(args)?;
+    let globs = globs(it, args)?;
     on_places(it, |place, around| {
         place.absolute.as_ref()?;
         Some(globs.fit(place, around))

@@ -287,7 +287,7 @@ pub(super) const ROWS: &[FactRow] = &[
             "program.fed_from([\"**/.ssh/**\"])",
         ],
         |it, args| {
-            let wanted = globs(args)?;
+            let wanted = globs(it, args)?;
             let at = recognized(it)?.at;
             on_call(it, |seen| {
                 let fed = fed_files(seen, at);
@@ -522,6 +522,25 @@ pub(super) const ROWS: &[FactRow] = &[
         Structure,
         ["Whether it runs code that cannot be known.", "program.runs_unknown"],
         |it, _| on_program(it, |it, _, _| Ok(it.runs_unknown.into())),
+    ),
+    field(
+        Subject::Invocation,
+        "runs_fetched",
+        Type::Bool,
+        Structure,
+        [
+            "Whether it runs code that the line gets from another machine, and that cannot be known.",
+            "program.runs_fetched",
+        ],
+        |it, _| {
+            let at = recognized(it)?.at;
+            on_call(it, |seen| {
+                let upstream = seen.call.upstream(at);
+                let mut upstream = upstream.iter().filter_map(|it| seen.call.programs.get(*it));
+                let runs_unknown = seen.call.programs.get(at).is_some_and(|it| it.runs_unknown);
+                Ok((runs_unknown && upstream.any(|it| it.fetches)).into())
+            })
+        },
     ),
     field(
         Subject::Invocation,

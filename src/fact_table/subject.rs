@@ -86,6 +86,7 @@ texts! {
     PackName, noun:
     CommandKind "command kind";
     FileKind "file kind";
+    PathList "list of paths";
     Content "content pattern";
     Text "text pattern";
     Tier "tier of the context";

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::sync::Arc;
 
+use policyd_shell::call::PathMatchers;
 use policyd_shell::vocabulary::{ShellVocabulary, ValueOptions, Wrapper};
 use policyd_yaml::rows::Rows;
 
@@ -25,6 +26,7 @@ pub const BLOCK_MARK: &str = "policyd: not done yet.";
 pub struct CompiledMatchers {
     lens: Arc<MatcherConfig>,
     files: OnceCell<Vec<CompiledFiles>>,
+    paths: OnceCell<BTreeMap<String, CompiledPaths>>,
     kinds: OnceCell<Vec<CompiledKind>>,
     contents: OnceCell<Vec<CompiledContent>>,
     lines: RefCell<BTreeMap<String, Rc<CommandLine>>>,
@@ -84,6 +86,13 @@ struct CompiledFiles {
     except: Vec<PathGlob>,
     except_generated: bool,
     shows_tests: bool,
+}
+
+/// Matchers of one list of paths, compiled when a rule first names the list.
+#[derive(Debug)]
+struct CompiledPaths {
+    globs: Vec<String>,
+    matchers: OnceCell<PathMatchers>,
 }
 
 /// Matchers of one content pattern.
@@ -194,6 +203,17 @@ impl CompiledMatchers {
         kinds.map(|kind| kind.name.clone()).collect()
     }
 
+    /// Returns the list of paths with this name.
+    #[must_use]
+    pub fn path_list(&self, name: &str) -> Option<&PathMatchers> {
+        let lists = self.paths.get_or_init(|| {
+            let lists = self.lens.paths.iter();
+            lists.map(|it| (it.name.clone(), CompiledPaths::new(it.globs.clone()))).collect()
+        });
+        let CompiledPaths { globs, matchers } = lists.get(name)?;
+        Some(matchers.get_or_init(|| PathMatchers::new(globs.iter().map(String::as_str))))
+    }
+
     /// Returns whether a project with this file has tests.
     #[must_use]
     pub fn shows_tests(&self, path: &str) -> bool {
@@ -211,6 +231,12 @@ impl CompiledMatchers {
     }
 }
 
+impl CompiledPaths {
+    const fn new(globs: Vec<String>) -> Self {
+        Self { globs, matchers: OnceCell::new() }
+    }
+}
+
 impl ShellVocabulary for CompiledMatchers {
     fn wrappers(&self) -> &Rows<Wrapper> {
         &self.lens.wrappers
@@ -218,6 +244,10 @@ impl ShellVocabulary for CompiledMatchers {
 
     fn value_options(&self) -> &Rows<ValueOptions> {
         &self.lens.value_options
+    }
+
+    fn is_task_runner(&self, program: &str) -> bool {
+        Self::is_task_runner(self, program)
     }
 
     fn is_edit_tool(&self, name: &str) -> bool {

@@ -20,6 +20,8 @@ pub struct MatcherConfig {
     pub commands: Lazy<Vec<CommandKind>>,
     /// File classes, such as `code`.
     pub files: Lazy<Vec<FileKindRow>>,
+    /// Globs of paths that rules name together: `@secret_files`.
+    pub paths: Lazy<Vec<PathList>>,
     /// Patterns that are searched in edited text.
     pub contents: Lazy<Vec<ContentPattern>>,
     /// Globs of files that show that a project has tests, each with a regex that their text must
@@ -100,6 +102,15 @@ pub struct FileKindRow {
     pub except_generated: bool,
     /// Whether a project with a file of the class has tests.
     pub shows_tests: bool,
+}
+
+/// Globs of paths with a name.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PathList {
+    /// Name in lists of globs, there after `@`.
+    pub name: String,
+    /// Path globs. A glob behind `!` excludes paths that the others match.
+    pub globs: Vec<String>,
 }
 
 /// A sign in files of a project that it has tests.

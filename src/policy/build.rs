@@ -210,6 +210,7 @@ fn names(layers: &Layers, base: Option<&Foundation>, vocabulary: &Arc<Vocabulary
     };
     Arc::new(Names {
         command_kinds: vocabulary.lens.commands.iter().map(|it| it.name.clone()).collect(),
+        path_lists: vocabulary.lens.paths.iter().map(|it| it.name.clone()).collect(),
         file_kinds: vocabulary.lens.files.iter().map(|it| it.name.clone()).collect(),
         contents: vocabulary.lens.contents.iter().map(|it| it.name.clone()).collect(),
         texts: vocabulary.texts.keys().cloned().collect(),

@@ -300,6 +300,14 @@ impl Meant {
         wrappers.map(|it| it.command.as_str())
     }
 
+    /// Returns whether a command pattern has the option with which a wrapper only checks its input: `bash -n`.
+    pub fn is_check(&self, pattern: &str) -> bool {
+        let (wrappers, mut words) = (self.vocabulary.lens.wrappers.iter(), pattern.split(' '));
+        let (program, option) = (words.next(), words.next());
+        let mut wrappers = wrappers.filter(|it| Some(it.command.as_str()) == program);
+        wrappers.any(|it| !it.check_option.is_empty() && Some(it.check_option.as_str()) == option)
+    }
+
     /// Options of a program, or of its subcommands, that take a value.
     pub fn value_options<'m>(&'m self, program: &'m str) -> impl Iterator<Item = &'m str> {
         let rows = self.vocabulary.lens.value_options.iter();

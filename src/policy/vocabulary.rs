@@ -16,7 +16,8 @@ use policyd_facts::call::{
     CodeCall, FileEffect, Interpreter, OperandSelector, ProgramDatabase, ShellValue,
 };
 use policyd_facts::lens::{
-    CommandKind, ContentPattern, FileKindRow, MatcherConfig, TestSign, ValueOptions, Wrapper,
+    CommandKind, ContentPattern, FileKindRow, MatcherConfig, PathList, TestSign, ValueOptions,
+    Wrapper,
 };
 use policyd_facts::pattern::CommandPattern;
 use policyd_yaml::deferred::Lazy;
@@ -139,6 +140,11 @@ record! {
             "Options without which the first operand is a text, such as the script of `sed`; where absent, it is always a file.";
         remote: Kind::Bool => remote,
             "Whether operands can name files of another machine: `host:/path`.";
+        fetches: Kind::Bool => fetches,
+            "Whether what they write comes from another machine, so that code in it is unknown: `curl`.";
+        clones: Kind::Bool => clones,
+            "Whether the first operand is an address, and the last one a directory that they fill from there: `git clone`. \
+             Without such an operand, the directory is the last step of the address, without `.git`.";
         marked_options: TEXTS => marked_options,
             "Options whose value is a text, or a file that they read behind `@`: `-d` of `curl`.";
         lists: OPERANDS => lists,
@@ -253,6 +259,8 @@ record! {
         tool_folders: GLOBS => lens.tool_folders by DEFERRED_TEXTS,
             "Programs that a project installs for itself, as globs of paths: `**/node_modules/.bin/*`.";
         read_tools: TEXTS => knowledge.read_tools, "Tools that read files.";
+        prose_programs: TEXTS => knowledge.prose_programs,
+            "Programs whose arguments are names or prose, and not commands: `git`, `grep`, `pytest`.";
         file_effects: EFFECT.list => knowledge.effects by EFFECTS,
             "What programs do with the files they are given.";
         interpreters: INTERPRETER.list => knowledge.interpreters by INTERPRETERS,
@@ -263,6 +271,9 @@ record! {
             "Options and operands of programs that are shell text.";
         commands: Kind::Map(&COMMAND_KIND.map) => lens.commands by COMMANDS, "Kinds of commands.";
         files: Kind::Map(&FILE_KIND.map) => lens.files by FILES, "Kinds of files.";
+        paths: Kind::Map(&GLOBS) => lens.paths by PATH_LISTS,
+            "Lists of globs that rules name as `@name` in a list of globs: `action.changes([\"@secret_files\"])`. A glob \
+             behind `!` excludes paths that others match.";
         contents: Kind::Map(&CONTENT.map) => lens.contents by CONTENTS, "Patterns in edited text.";
         texts: Kind::Map(&TEXT_PATTERN.map) => texts by TEXT_PATTERNS, "Patterns in prose.";
         test_signs: Kind::Map(&Kind::Text) => lens.test_signs by TEST_SIGNS,
@@ -299,6 +310,11 @@ const NAMED_TEXTS: Conversion<Vec<(String, Vec<String>)>> = Conversion::reading(
         .map(|(name, list)| (text(Some(name)), FieldValue::from_node(list).unwrap_or_default()))
         .collect();
     Some(lists.into_iter().collect())
+});
+
+const PATH_LISTS: Conversion<Lazy<Vec<PathList>>> = Conversion::reading(|map, builder| {
+    let lists = (NAMED_TEXTS.read)(map, builder)?.into_iter();
+    Some(lists.map(|(name, globs)| PathList { name, globs }).collect::<Vec<_>>().into())
 });
 
 const WRAPPERS: Conversion<Lazy<Rows<Wrapper>>> =

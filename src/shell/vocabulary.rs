@@ -13,6 +13,9 @@ pub trait ShellVocabulary: std::fmt::Debug {
     /// Returns the options that take their value from the next argument, by program.
     fn value_options(&self) -> &Rows<ValueOptions>;
 
+    /// Returns whether a program runs tasks of the project in its working directory: `make`.
+    fn is_task_runner(&self, program: &str) -> bool;
+
     /// Returns whether calls of this tool edit files.
     fn is_edit_tool(&self, name: &str) -> bool;
 

@@ -43,6 +43,7 @@ fn names() -> Names {
     Names {
         command_kinds: set(&["test"]),
         file_kinds: set(&["code"]),
+        path_lists: set(&["secret_files"]),
         tiers: set(&["act"]),
         contents: set(&["stub"]),
         texts: set(&["next_steps", "operations", "completion"]),

@@ -7,8 +7,8 @@ use crate::ast::{Expr, ExprKind, MemberAccess, Path, Step};
 use crate::hints::other_member;
 use crate::pattern::check_regex;
 use crate::rewrite::{Remedy, asks_for_text, tested};
-use crate::table::{Member, NamedItems};
-use crate::types::{Domain, Evidence, NameClass, Type};
+use crate::table::{Member, NamedItems, list_name};
+use crate::types::{Domain, Evidence, NameClass, TextMatch, Type};
 
 /// A member whose owner was typed.
 struct TypedMember<'a> {
@@ -223,6 +223,9 @@ impl Checker<'_> {
 
     /// A literal argument must name something that exists.
     fn argument(&mut self, domain: Domain, argument: &Expr) {
+        if let (ExprKind::List(items), Domain::Text(compared)) = (&argument.kind, domain) {
+            self.named_lists(compared, items);
+        }
         let ExprKind::Text(text) = &argument.kind else { return };
         let start = argument.range.start;
         match domain {
@@ -234,6 +237,24 @@ impl Checker<'_> {
                     self.report("bad-regex", start, format!("the regex is not valid: {why}"), None);
                 }
             }
+        }
+    }
+
+    /// An item `@name` of a list must be a list of the pack.
+    fn named_lists(&mut self, compared: TextMatch, items: &[Expr]) {
+        let Some(kind) = self.names.table().named_lists(compared) else { return };
+        for item in items {
+            let ExprKind::Text(text) = &item.kind else { continue };
+            let known = self.names.of_kind(kind);
+            let Some(name) = list_name(text.strip_prefix('!').unwrap_or(text)) else { continue };
+            if known.contains(name) || self.names.is_incomplete() {
+                continue;
+            }
+            let sign = text.strip_suffix(name).unwrap_or_default();
+            let known: Vec<String> = known.iter().map(|it| format!("{sign}{it}")).collect();
+            let known: Vec<&str> = known.iter().map(String::as_str).collect();
+            let message = format!("unknown {} `{name}`", kind.noun);
+            self.report_word(("unknown-name", item.range.start, message), (text, &known));
         }
     }
 

@@ -100,25 +100,26 @@ fn is_base(entry: &PackEntry<'_>) -> bool {
 }
 
 /// Sections of a vocabulary, and how an expression asks for a name of theirs, up to the name.
-const SECTIONS: [(&str, &[&str]); 5] = [
-    ("commands", &["kind(", "run_by(", "blamed_by("]),
-    ("files", &["kind("]),
-    ("contents", &["findings("]),
+const SECTIONS: [(&str, &[&str]); 6] = [
+    ("commands", &["kind(\"", "run_by(\"", "blamed_by(\""]),
+    ("files", &["kind(\""]),
+    ("paths", &["\"@", "\"!@"]),
+    ("contents", &["findings(\""]),
     (
         "texts",
         &[
-            "in_message(",
-            "message_quote(",
-            "in_messages(",
-            "messages_quote(",
-            "in_prompts(",
-            "prompt_quote(",
-            "prompted_at(",
-            "in_last_prompt(",
-            "last_prompt_quote(",
+            "in_message(\"",
+            "message_quote(\"",
+            "in_messages(\"",
+            "messages_quote(\"",
+            "in_prompts(\"",
+            "prompt_quote(\"",
+            "prompted_at(\"",
+            "in_last_prompt(\"",
+            "last_prompt_quote(\"",
         ],
     ),
-    ("forges", &[""]),
+    ("forges", &["\""]),
 ];
 
 /// A name that a vocabulary defines and no expression asks for.
@@ -144,7 +145,7 @@ pub(super) fn unused_names<'s>(subject: &'s Subject<'_>) -> Vec<UnusedName<'s>> 
                 continue;
             }
             let name = key.text().unwrap_or_default();
-            let calls: Vec<String> = functions.iter().map(|it| format!("{it}\"{name}\"")).collect();
+            let calls: Vec<String> = functions.iter().map(|it| format!("{it}{name}\"")).collect();
             let asked = |text: &str| calls.iter().any(|it| text.contains(it));
             let listed = |it: &crate::subject::Leaf<'_>| {
                 matches!(it.key, "files" | "except_files" | "except_kinds")
@@ -170,6 +171,7 @@ fn defined<'s>(subject: &'s Subject<'_>, section: &str) -> &'s BTreeSet<String> 
     match section {
         "commands" => &names.command_kinds,
         "files" => &names.file_kinds,
+        "paths" => &names.path_lists,
         "contents" => &names.contents,
         "texts" => &names.texts,
         _ => &names.forges,

@@ -258,6 +258,10 @@ pub(crate) fn wrapper_command(subject: &Subject<'_>, out: &mut Findings) {
 }
 
 fn look_through(subject: &Subject<'_>, pattern: &Pattern<'_>, alone: bool, out: &mut Findings) {
+    // It runs nothing then, so it is a program itself.
+    if subject.reviewed.meant.is_check(pattern.text) {
+        return;
+    }
     let begins = |it: &&str| {
         let rest = pattern.text.strip_prefix(it);
         rest.is_some_and(|rest| (rest.is_empty() && !alone) || rest.starts_with(' '))

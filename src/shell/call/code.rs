@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::str::Chars;
 
+use super::awk::is_awk;
 use super::code_flow::{CallSite, CodeFlow};
 use super::code_text::{UNKNOWN, path_text, shell_text, simplified};
 use super::invocation::{Invocation, StandardInput, is_standard_input};
@@ -127,6 +128,9 @@ impl Scanner<'_> {
             let (text, starters) = (powershell::as_shell(code), vec![program.to_owned()]);
             self.run_text(starters, &text, &mut scope.clone(), &StandardInput::default());
             return;
+        }
+        if is_awk(program) {
+            self.run_awk_targets(program, code, scope);
         }
         let simple = simplified(program, code);
         let names = NameBindings::of(&simple);

@@ -215,10 +215,11 @@ impl Scanner<'_> {
             any(&row.programs) && !any(&row.except)
         });
         let rows: Vec<&FileEffect> = rows.collect();
-        rows.iter().for_each(|it| self.record_trees(it, &program, scope));
         if let Some(own) = self.call.programs.get_mut(at) {
             own.described = rows.iter().any(|it| it.selects_operands());
+            own.fetches = rows.iter().any(|it| it.fetches || it.clones);
         }
+        rows.iter().for_each(|it| self.record_trees(it, at, scope));
         let mut touched: Vec<(Access, ShellText)> =
             rows.into_iter().flat_map(|it| files_of_row(it, &program, values)).collect();
         if program.name == "find" && program.has("-delete", values) {
@@ -272,7 +273,7 @@ impl Scanner<'_> {
 
     /// Returns the program that made a named pipe.
     pub(super) fn named_pipe(&self, path: &str, scope: &ShellState) -> Option<usize> {
-        let content = scope.files.get(path)?;
+        let content = scope.files.content(path)?;
         let is_maker = |it: &&usize| {
             self.call.programs.get(**it).is_some_and(|it| PIPE_MAKERS.contains(&it.name.as_str()))
         };

@@ -18,68 +18,6 @@ use super::simple_command::SimpleCommand;
 use crate::glob::word_matches;
 use crate::shell::{base_name, is_assignment, node_text};
 
-/// Programs whose arguments are names or prose, and not commands. Test runners select tests by their names.
-const PROSE: &[&str] = &[
-    "aider",
-    "apropos",
-    "apt",
-    "apt-get",
-    "ava",
-    "awk",
-    "bats",
-    "brew",
-    "cat",
-    "claude",
-    "codex",
-    "copilot",
-    "curl",
-    "cursor-agent",
-    "cypress",
-    "dnf",
-    "dpkg",
-    "droid",
-    "echo",
-    "egrep",
-    "fgrep",
-    "gemini",
-    "gh",
-    "git",
-    "glab",
-    "grep",
-    "hash",
-    "http",
-    "https",
-    "jasmine",
-    "jest",
-    "jq",
-    "logger",
-    "mail",
-    "man",
-    "mocha",
-    "notify-send",
-    "opencode",
-    "pgrep",
-    "phpunit",
-    "pidof",
-    "playwright",
-    "policyd",
-    "printf",
-    "ps",
-    "pytest",
-    "rg",
-    "rspec",
-    "say",
-    "sed",
-    "tldr",
-    "type",
-    "vitest",
-    "wget",
-    "whatis",
-    "whereis",
-    "which",
-    "yq",
-    "yum",
-];
 /// Programs whose operands are names, and whose options have commands as values.
 const NAMES_ONLY: &[&str] = &["man"];
 /// Names of programs that are usual subcommands of other programs. After an unlisted program, they are subcommands unless
@@ -141,11 +79,12 @@ impl Scanner<'_> {
             self.scan_candidates(program, scope, input);
         }
         let name = program.name.as_str();
-        if name.is_empty() || (PROSE.contains(&name) && !NAMES_ONLY.contains(&name)) {
+        let takes_prose = self.context.knowledge.prose_programs.iter().any(|it| it == name);
+        if name.is_empty() || (takes_prose && !NAMES_ONLY.contains(&name)) {
             return;
         }
         self.scan_command_values(program, scope);
-        if PROSE.contains(&name) {
+        if takes_prose {
             return;
         }
         self.scan_escapes(program, scope);

@@ -42,6 +42,8 @@ pub struct Invocation {
     pub guessed: bool,
     /// Whether the vocabulary says which of its operands are files. Other operands are texts then.
     pub described: bool,
+    /// Whether it writes what another machine sends.
+    pub fetches: bool,
     /// Whether a loop runs it for each item of a list that the line does not name.
     pub repeated: bool,
     /// Removed wrappers, outermost first: `sudo`, `xargs`.

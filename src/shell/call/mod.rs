@@ -6,6 +6,7 @@
 //! Does not contain: the decision whether a call is allowed (guards).
 
 mod analysis_context;
+mod awk;
 mod branches;
 mod code;
 mod code_flow;
@@ -42,6 +43,7 @@ mod tool_call;
 mod trees;
 mod words;
 mod wrappers;
+mod written_files;
 
 use serde_json::Value as Json;
 

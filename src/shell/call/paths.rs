@@ -7,7 +7,7 @@
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use serde::{Deserialize, Serialize};
 
@@ -90,8 +90,8 @@ pub struct ResolvedPath {
 /// once, because it is compared with many paths.
 #[derive(Debug)]
 pub struct PathMatchers {
-    wanted: Vec<PathMatcher>,
-    left_out: Vec<PathMatcher>,
+    wanted: Vec<Arc<PathMatcher>>,
+    left_out: Vec<Arc<PathMatcher>>,
 }
 
 /// One glob for paths.
@@ -138,11 +138,29 @@ fn below_project(glob: &str) -> Option<&str> {
 impl PathMatchers {
     /// Compiles globs; `!` in front of a glob excludes its paths.
     pub fn new<'g>(globs: impl IntoIterator<Item = &'g str>) -> Self {
+        Self::with_lists(globs, |_| None)
+    }
+
+    /// Compiles globs. An item for which `list` returns other matchers is replaced by them, with what they exclude. `!` in
+    /// front of it excludes the paths that they match.
+    pub fn with_lists<'g, 'm>(
+        globs: impl IntoIterator<Item = &'g str>,
+        list: impl Fn(&str) -> Option<&'m Self>,
+    ) -> Self {
         let (mut wanted, mut left_out) = (Vec::new(), Vec::new());
-        for glob in globs {
-            match glob.strip_prefix('!') {
-                Some(glob) => left_out.push(PathMatcher::new(glob)),
-                None => wanted.push(PathMatcher::new(glob)),
+        for item in globs {
+            let (glob, side) = match item.strip_prefix('!') {
+                Some(glob) => (glob, &mut left_out),
+                None => (item, &mut wanted),
+            };
+            match list(glob) {
+                None => side.push(Arc::new(PathMatcher::new(glob))),
+                Some(named) => {
+                    side.extend(named.wanted.iter().map(Arc::clone));
+                    if !item.starts_with('!') {
+                        left_out.extend(named.left_out.iter().map(Arc::clone));
+                    }
+                }
             }
         }
         Self { wanted, left_out }
@@ -160,7 +178,7 @@ impl PathMatchers {
     #[must_use]
     pub fn may_lie_below(&self, tree: &ResolvedPath, around: &CallEnvironment) -> bool {
         let paths = tree.paths(around);
-        let below = |it: &PathMatcher| {
+        let below = |it: &Arc<PathMatcher>| {
             paths.iter().any(|path| it.fits(path, around) || it.lies_below(path, tree.glob, around))
         };
         self.wanted.iter().any(below)

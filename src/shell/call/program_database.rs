@@ -24,6 +24,8 @@ pub struct ProgramDatabase {
     pub shell_values: Lazy<Rows<ShellValue>>,
     /// Tools that read files.
     pub read_tools: Vec<String>,
+    /// Programs whose arguments are names or prose, and not commands.
+    pub prose_programs: Vec<String>,
     /// Names of the programs that the vocabulary and the guards list.
     pub listed: Lazy<NameIndex>,
 }
@@ -134,6 +136,11 @@ pub struct FileEffect {
     pub text_unless: Option<Vec<String>>,
     /// Whether operands can name files of another machine or system: `host:/path`.
     pub remote: bool,
+    /// Whether what they write comes from another machine, so that code in it is unknown.
+    pub fetches: bool,
+    /// Whether the first operand is an address, and the last one a directory that is filled from there. Without such an
+    /// operand, it has the name of the last step of the address, without `.git`.
+    pub clones: bool,
     /// Options whose value is a text, or names a file that is read behind `@`: `-d` of `curl`.
     pub marked_options: Vec<String>,
     /// Operands that are directories whose files the program prints. Without such an operand, it is the working directory.

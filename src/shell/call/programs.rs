@@ -169,6 +169,9 @@ impl Scanner<'_> {
         }
         program.reads.clone_from(&redirects.reads);
         self.run_files_of(&program, scope);
+        let fetched = self.fetched_project(&program, scope);
+        program.runs_unknown |= !fetched.is_empty();
+        program.fed_by.extend(fetched);
         let code = program.code.clone();
         let name = program.name.clone();
         let output = self.finish_program(program, redirects, scope);

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use super::container_mounts::ContainerMounts;
-use super::invocation::StandardInput;
 use super::shell_text::ShellText;
+use super::written_files::LineFiles;
 
 /// Variables that every process inherits.
 const OF_SURROUNDINGS: [&str; 9] =
@@ -31,8 +31,8 @@ pub(super) struct ShellState {
     pub(super) functions: BTreeMap<String, ShellFunction>,
     /// Positional parameters. `None` if they are unknown.
     pub(super) parameters: Option<Vec<ShellText>>,
-    /// Content that the line wrote into files, by absolute path.
-    pub(super) files: BTreeMap<String, StandardInput>,
+    /// What the line wrote into files.
+    pub(super) files: LineFiles,
     /// Targets of the symbolic links that the line created, by absolute path.
     pub(super) links: BTreeMap<String, String>,
     /// Programs that read what is written to a descriptor, by its number or the variable that has it.

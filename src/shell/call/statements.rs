@@ -636,7 +636,13 @@ impl Scanner<'_> {
         file: &ShellText,
         scope: &ShellState,
     ) -> Option<StandardInput> {
-        scope.files.get(&self.resolve_path(file, scope).absolute?).cloned()
+        let path = self.resolve_path(file, scope).absolute?;
+        let fetched = || {
+            let fetched = scope.files.fetched_content(&path)?;
+            // What exists already is read as it is.
+            self.context.disk.script(&path).is_none().then_some(fetched)
+        };
+        scope.files.content(&path).cloned().or_else(fetched)
     }
 
     /// Records the content of the files that a command is redirected to.
@@ -656,7 +662,7 @@ impl Scanner<'_> {
                 }
                 let written = StandardInput { is_file: true, ..output.clone().piped() };
                 let written = match redirects.appended.contains(file) {
-                    true => written.behind(scope.files.get(&place)),
+                    true => written.behind(scope.files.content(&place)),
                     false => written,
                 };
                 scope.files.insert(place, written);

@@ -516,6 +516,10 @@ mod tests {
             &self.1
         }
 
+        fn is_task_runner(&self, _: &str) -> bool {
+            false
+        }
+
         fn is_edit_tool(&self, name: &str) -> bool {
             ["Write", "Edit", "MultiEdit", "NotebookEdit", "apply_patch"].contains(&name)
         }

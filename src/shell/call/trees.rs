@@ -13,6 +13,7 @@ use super::scanner::Scanner;
 use super::shell_state::ShellState;
 use super::shell_text::ShellText;
 use super::tool_call::Call;
+use super::written_files::FetchedTree;
 use crate::path::in_folder;
 use crate::shell::base_name;
 use crate::vocabulary::ValueOptions;
@@ -39,31 +40,102 @@ impl Call {
 
 impl Scanner<'_> {
     /// Adds the directory trees that a program writes by one row of the database.
-    pub(super) fn record_trees(
-        &mut self,
-        row: &FileEffect,
-        program: &Invocation,
-        scope: &ShellState,
-    ) {
+    pub(super) fn record_trees(&mut self, row: &FileEffect, at: usize, scope: &mut ShellState) {
         let is_none = row.trees == OperandSelector::None && row.tree_options.is_empty();
-        if is_none && !row.unpacks {
+        if is_none && !row.unpacks && !row.clones {
             return;
         }
-        let trees = trees_of(row, program, self.context.lens.value_options());
-        let around = self.context.around;
+        let Some(program) = self.call.programs.get(at).cloned() else { return };
+        let values = self.context.lens.value_options();
+        let trees = match row.clones {
+            true => {
+                cloned_directory(row, &program, values).map(|it| (it, false)).into_iter().collect()
+            }
+            false => trees_of(row, &program, values),
+        };
         let here = match program.name.as_str() {
-            "git" => folder_of(program, around),
+            "git" => folder_of(&program, self.context.around),
             _ => scope.folder.path.clone(),
         };
+        let from = self.fetched_by(row, at, &program, scope);
         let trees = trees.into_iter().filter(|it| !row.remote || !is_remote(&it.0));
         for (file, if_missing) in trees {
             let place = self.resolve_from(&file, here.as_deref(), scope);
+            if let (Some(path), false) = (&place.absolute, if_missing || from.is_empty()) {
+                let (path, from) = (path.clone(), from.clone());
+                scope.files.add_fetched(FetchedTree { path, from, is_new: row.clones });
+            }
             let tree = TreeWrite { place, if_missing };
             if !self.call.trees.contains(&tree) {
                 self.call.trees.push(tree);
             }
         }
     }
+
+    /// Returns the programs that bring the files of a directory from another machine: the program itself, and those whose
+    /// output or file it unpacks. Empty if the files are of this machine.
+    fn fetched_by(
+        &self,
+        row: &FileEffect,
+        at: usize,
+        program: &Invocation,
+        scope: &ShellState,
+    ) -> Vec<usize> {
+        let operands = program.operands(self.context.lens.value_options());
+        if row.fetches || row.clones || (row.remote && operands.iter().any(|it| is_remote(it))) {
+            return vec![at];
+        }
+        if !row.unpacks {
+            return Vec::new();
+        }
+        // The archive is an operand, or the value of an option such as `-f`.
+        let archives = program.args.iter().chain(&program.reads);
+        let paths = archives.filter_map(|it| self.resolve_path(it, scope).absolute);
+        let written = paths.filter_map(|it| Some(scope.files.content(&it)?.from.clone()));
+        let mut from: Vec<usize> = written.flatten().chain(self.call.upstream(at)).collect();
+        let fetches = |it: usize| self.call.programs.get(it).is_some_and(|it| it.fetches);
+        let upstream = from.iter().flat_map(|it| self.call.upstream(*it));
+        if !upstream.chain(from.iter().copied()).any(fetches) {
+            return Vec::new();
+        }
+        from.push(at);
+        from
+    }
+
+    /// Returns the programs that fetched the project in which a task runner works: `git clone URL && make -C project`.
+    pub(super) fn fetched_project(&self, runner: &Invocation, scope: &ShellState) -> Vec<usize> {
+        if scope.files.is_empty() || !self.context.lens.is_task_runner(&runner.name) {
+            return Vec::new();
+        }
+        let options = ["-C", "--directory", "--prefix", "--dir", "--cwd", "--manifest-path"];
+        let given = options.iter().find_map(|it| runner.values(it).next());
+        let folder = match given {
+            Some(folder) => self.resolve_path(&folder, scope).absolute,
+            None => runner.folder.clone(),
+        };
+        let from = folder.and_then(|it| scope.files.fetched_project(&it).map(<[usize]>::to_vec));
+        from.unwrap_or_default()
+    }
+}
+
+/// Returns the directory that a program fills from an address: its last operand, or the last step of the address.
+fn cloned_directory(
+    row: &FileEffect,
+    program: &Invocation,
+    values: &Rows<ValueOptions>,
+) -> Option<ShellText> {
+    let pattern = row.programs.iter().find(|it| program.is(it, values));
+    let own_words = pattern.map_or(0, |it| it.operands(&program.name, values));
+    let operands = program.operands(values).into_iter().skip(own_words);
+    let operands: Vec<&ShellText> = operands.collect();
+    let address = match operands.as_slice() {
+        [] => return None,
+        [address] => *address,
+        [_, .., directory] => return Some((*directory).clone()),
+    };
+    let name = address.all()?.trim_end_matches('/').trim_end_matches(".git");
+    let name = name.rsplit(['/', ':']).next().filter(|it| !it.is_empty())?;
+    Some(ShellText::known(name))
 }
 
 /// Returns the directories by a row, each with whether it must not exist yet.

@@ -161,3 +161,60 @@ fn usual_pipes_and_values_are_silent() {
     let wrong = wrong(&lines, false);
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
+
+/// Ways to fetch a directory `t` with files of another machine.
+const FETCHES: &[&str] = &[
+    "git clone https://a.example/a/t",
+    "git clone --depth 1 git@a.example:a/t.git",
+    "git clone https://a.example/a/other t",
+    "gh repo clone a/t",
+    "hg clone https://a.example/t",
+    "svn checkout https://a.example/t",
+    "npx degit a/t",
+    "scp -r host:/srv/t .",
+    "curl -sL https://a.example/t.tgz | tar xz",
+    "wget https://a.example/t.zip && unzip t.zip",
+    "wget -qO t.tgz https://a.example/x && tar -xf t.tgz",
+    "gh release download -R a/t -D t",
+];
+
+/// Ways to run what is in that directory.
+const RUNS: &[&str] = &[
+    "./t/run.sh",
+    "cd t && ./configure",
+    "bash t/run.sh",
+    "sudo sh t/run.sh",
+    "python3 t/setup.py install",
+    "node t/index.js",
+    ". t/env.sh",
+    "chmod +x t/run && t/run --now",
+];
+
+/// Ways to run a task of the project in that directory.
+const TASKS: &[&str] = &[
+    "cd t/a && make",
+    "make -C t/a install",
+    "cd t/a && sudo make install",
+    "cd t/a && npm run x",
+];
+
+#[test]
+fn code_that_a_line_fetches_is_not_run_unasked() {
+    let runs = || RUNS.iter().chain(TASKS);
+    let all = FETCHES.iter().flat_map(|fetch| runs().map(move |run| format!("{fetch} && {run}")));
+    let lines: Vec<String> = all.collect();
+    let wrong = wrong(&lines, true);
+    assert!(wrong.is_empty(), "{} of {}: {wrong:#?}", wrong.len(), lines.len());
+}
+
+#[test]
+fn what_a_line_fetches_can_be_read_and_own_code_still_runs() {
+    let uses =
+        ["ls t", "cat t/README.md", "grep -rn x t/src", "cargo test", "make test", "./own.sh"];
+    let all = FETCHES.iter().flat_map(|fetch| uses.map(move |it| format!("{fetch} && {it}")));
+    // Whether the archive contains `own.sh` is unknown.
+    let unpacks = |it: &String| ["tar", "unzip"].iter().any(|part| it.contains(part));
+    let lines: Vec<String> = all.filter(|it| !(unpacks(it) && it.contains("own.sh"))).collect();
+    let wrong = wrong(&lines, false);
+    assert!(wrong.is_empty(), "{} of {}: {wrong:#?}", wrong.len(), lines.len());
+}

@@ -1,0 +1,164 @@
+//! Code of awk: the files and commands that it writes to and reads from.
+//!
+//! Contains: `print > "file"`, `print | "command"`, and `"command" | getline`. Does not contain: `system(…)`, which is a call
+//! as in other languages (`code`), and targets that awk computes.
+
+use super::scanner::Scanner;
+use super::shell_state::ShellState;
+use super::shell_text::ShellText;
+
+/// A file or a command that awk code names in a literal.
+#[derive(Debug, PartialEq, Eq)]
+enum AwkTarget {
+    /// A file that it writes.
+    File(String),
+    /// A command that it runs.
+    Command(String),
+}
+
+/// A token of awk code, as far as redirections need it.
+#[derive(Debug, PartialEq, Eq)]
+enum AwkToken {
+    Text(String),
+    Word(String),
+    Sign(char),
+    Append,
+    Or,
+}
+
+/// Returns whether a program runs awk code.
+pub(super) fn is_awk(program: &str) -> bool {
+    program.ends_with("awk")
+}
+
+impl Scanner<'_> {
+    /// Runs the commands that awk code pipes to or from, and records the files that it writes.
+    pub(super) fn run_awk_targets(&mut self, program: &str, code: &str, scope: &mut ShellState) {
+        for target in targets(&tokens(code)) {
+            match target {
+                AwkTarget::File(path) => {
+                    let words = vec![ShellText::known("tee"), ShellText::known(path)];
+                    self.run_words(words, program, scope);
+                }
+                AwkTarget::Command(text) => {
+                    self.scan_text(&text, &mut scope.clone(), &Default::default());
+                }
+            }
+        }
+    }
+}
+
+/// Returns the files and commands that tokens name. A `>` writes only in a statement of `print`, outside of parentheses.
+fn targets(tokens: &[AwkToken]) -> Vec<AwkTarget> {
+    let mut found = Vec::new();
+    let (mut depth, mut prints_at) = (0_usize, None);
+    for (at, token) in tokens.iter().enumerate() {
+        let before = at.checked_sub(1).and_then(|it| tokens.get(it));
+        let next = tokens.get(at.saturating_add(1));
+        match token {
+            AwkToken::Word(word) if word == "print" || word == "printf" => prints_at = Some(depth),
+            AwkToken::Sign('(' | '[') => depth = depth.saturating_add(1),
+            AwkToken::Sign(')' | ']') => depth = depth.saturating_sub(1),
+            AwkToken::Sign(';' | '\n' | '{' | '}') => prints_at = None,
+            AwkToken::Sign('>') | AwkToken::Append if prints_at == Some(depth) => {
+                found.extend(text_of(next).map(AwkTarget::File));
+            }
+            AwkToken::Sign('|') => {
+                let reads = next == Some(&AwkToken::Word("getline".to_owned()));
+                let command = if reads { before } else { next };
+                found.extend(text_of(command).map(AwkTarget::Command));
+            }
+            AwkToken::Text(_) | AwkToken::Word(_) | AwkToken::Sign(_) => {}
+            AwkToken::Append | AwkToken::Or => {}
+        }
+    }
+    found
+}
+
+fn text_of(token: Option<&AwkToken>) -> Option<String> {
+    if let Some(AwkToken::Text(text)) = token { Some(text.clone()) } else { None }
+}
+
+/// Splits awk code. Adjacent literals are one text, because awk joins them. Comments and regular expressions are left out.
+fn tokens(code: &str) -> Vec<AwkToken> {
+    let mut found: Vec<AwkToken> = Vec::new();
+    let mut rest = code.chars().peekable();
+    while let Some(c) = rest.next() {
+        match c {
+            '"' => {
+                let text = quoted(&mut rest, '"');
+                match found.last_mut() {
+                    Some(AwkToken::Text(before)) => before.push_str(&text),
+                    _ => found.push(AwkToken::Text(text)),
+                }
+            }
+            '#' => while rest.next_if(|it| *it != '\n').is_some() {},
+            '/' if begins_regex(found.last()) => drop(quoted(&mut rest, '/')),
+            '>' if rest.next_if_eq(&'>').is_some() => found.push(AwkToken::Append),
+            '|' if rest.next_if_eq(&'|').is_some() => found.push(AwkToken::Or),
+            '|' => {
+                // A coprocess of gawk is a command, too.
+                rest.next_if_eq(&'&');
+                found.push(AwkToken::Sign('|'));
+            }
+            c if c.is_alphanumeric() || c == '_' => {
+                let mut word = c.to_string();
+                while let Some(c) = rest.next_if(|it| it.is_alphanumeric() || *it == '_') {
+                    word.push(c);
+                }
+                found.push(AwkToken::Word(word));
+            }
+            c if c == '\n' || !c.is_whitespace() => found.push(AwkToken::Sign(c)),
+            _ => {}
+        }
+    }
+    found
+}
+
+/// Returns whether a slash behind a token begins a regular expression, and does not divide.
+const fn begins_regex(before: Option<&AwkToken>) -> bool {
+    !matches!(before, Some(AwkToken::Text(_) | AwkToken::Word(_) | AwkToken::Sign(')' | ']' | '$')))
+}
+
+/// Reads up to the closing mark. An escaped mark is part of the text.
+fn quoted(rest: &mut std::iter::Peekable<std::str::Chars<'_>>, mark: char) -> String {
+    let mut text = String::new();
+    while let Some(c) = rest.next() {
+        match c {
+            '\\' => match rest.next() {
+                Some('n') => text.push('\n'),
+                Some('t') => text.push('\t'),
+                Some(c) => text.push(c),
+                None => {}
+            },
+            c if c == mark => break,
+            c => text.push(c),
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn literals_behind_redirections_are_files_and_commands() {
+        let file = |it: &str| AwkTarget::File(it.to_owned());
+        let command = |it: &str| AwkTarget::Command(it.to_owned());
+        for (code, expected) in [
+            ("{print > \"/etc/hosts\"}", vec![file("/etc/hosts")]),
+            ("{print $1, $2 >> \"a\" \".txt\"}", vec![file("a.txt")]),
+            ("{print \"x\" | \"sort -u\"}", vec![command("sort -u")]),
+            ("BEGIN{ \"date\" | getline d; print d }", vec![command("date")]),
+            ("{print |& \"tee /x\"}", vec![command("tee /x")]),
+            ("{print(\"a\") > \"b\"; if ($1 > \"c\") print}", vec![file("b")]),
+            ("$1 > \"z\" || $2 {print}", vec![]),
+            ("/a > \"b\"/ {print 4 / 2} # > \"c\"", vec![]),
+            ("{print > $1}", vec![]),
+            ("{printf \"%s\\n\", \"a\\\" > b\" > \"c\"}", vec![file("c")]),
+        ] {
+            assert_eq!(targets(&tokens(code)), expected, "{code}");
+        }
+    }
+}
