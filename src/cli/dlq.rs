@@ -77,7 +77,8 @@ fn act(
         }
         DlqAction::Claim { task, holder, lease, format } => {
             let ids = task.as_ref().map_or_else(|| stores.claimable(), |it| vec![it.clone()]);
-            let holder = if holder.is_empty() { stores.by.as_str() } else { holder };
+            let user = stores.user();
+            let holder = if holder.is_empty() { user.as_str() } else { holder };
             moving::claim(
                 stores,
                 console,

@@ -83,7 +83,7 @@ pub(super) fn admit(
 ) -> Result<AdmittedEvent, Box<EventResult>> {
     let skipped = |reason, answer| Err(Box::new(EventResult::skipped(reason, answer)));
     let event = &request.event;
-    // It makes no difference which of two kinds is named if the same rules are evaluated for both.
+    // Only these kinds are confused with harm: a stop that is not checked, and a call that runs unchecked.
     if let Some(reported_kind) = event.said_kind.filter(|it| *it != event.kind)
         && (reported_kind.is_stop() != event.kind.is_stop()
             || [reported_kind, event.kind].iter().any(|it| it.is_before_call()))

@@ -19,8 +19,7 @@ pub(super) fn add_reactions(
     request: &Request<'_>,
     reactions: &ReactionOutcome,
 ) -> HookResponse {
-    let notices: Vec<String> = answer.notice.into_iter().chain(reactions.notice.clone()).collect();
-    let notice = (!notices.is_empty()).then(|| notices.join("\n"));
+    let notice = joined(answer.notice, reactions.notice.clone(), "\n");
     add_reaction_text(HookResponse { notice, ..answer }, request, &reactions.text)
 }
 
@@ -35,22 +34,18 @@ pub(super) fn add_reaction_text(
     }
     let text = masked(text);
     if request.caller.harness.can(request.event.kind, Capability::Context) {
-        let earlier = answer.context.filter(|it| !it.is_empty());
-        let texts: Vec<String> = earlier.into_iter().chain([text]).collect();
-        HookResponse { context: Some(cut(&texts.join("\n"), SPOKEN_CHARS_MAX)), ..answer }
+        let context = joined(answer.context, Some(text), "\n");
+        HookResponse { context: context.map(|it| cut(&it, SPOKEN_CHARS_MAX)), ..answer }
     } else {
-        let earlier = answer.notice.filter(|it| !it.is_empty());
-        let texts: Vec<String> = earlier.into_iter().chain([format!("policyd: {text}")]).collect();
-        HookResponse { notice: Some(texts.join("\n")), ..answer }
+        let notice = joined(answer.notice, Some(format!("policyd: {text}")), "\n");
+        HookResponse { notice, ..answer }
     }
 }
 
 /// Adds a text about the context window, in a paragraph of its own. `text` is masked already.
 pub(super) fn add_context_text(answer: HookResponse, text: Option<String>) -> HookResponse {
-    let Some(text) = text else { return answer };
-    let earlier = answer.context.filter(|it| !it.trim().is_empty());
-    let texts: Vec<String> = earlier.into_iter().chain([text]).collect();
-    HookResponse { context: Some(cut(&texts.join("\n\n"), SPOKEN_CHARS_MAX)), ..answer }
+    let context = joined(answer.context, text, "\n\n");
+    HookResponse { context: context.map(|it| cut(&it, SPOKEN_CHARS_MAX)), ..answer }
 }
 
 /// Adds the decision and the texts of guards.
@@ -60,18 +55,14 @@ pub(super) fn add_guards(
     guards: &GuardsOutcome,
     override_hint: Option<String>,
 ) -> HookResponse {
-    let join = |earlier: Option<String>, text: &str| {
-        let texts = earlier.into_iter().chain([masked(text)]).filter(|it| !it.is_empty());
-        let texts: Vec<String> = texts.collect();
-        (!texts.is_empty()).then(|| texts.join("\n"))
-    };
+    let join = |earlier: Option<String>, text: &str| joined(earlier, Some(masked(text)), "\n");
     let (decision, reason) = match guards.decision > answer.decision {
         true => (guards.decision, masked(&guards.reason)),
         false => (answer.decision, answer.reason),
     };
     // The tool of a blocked call does not run, so it needs no input.
     let updated_input = match guards.decision {
-        Decision::Block | Decision::Halt => answer.updated_input,
+        Decision::Block | Decision::Halt => None,
         Decision::None | Decision::Allow | Decision::Defer | Decision::Ask => {
             guards.updated_input.clone()
         }
@@ -95,12 +86,10 @@ pub(super) fn add_guards(
     }
 }
 
-/// Combines the answers of two layers of rules. The decision of `stronger` wins; texts of both are kept.
+/// Combines the answers of two layers of rules. The decision of `stronger` wins, with its reason and its hint. Notices and
+/// contexts of both are kept, and both reasons of equal decisions.
 pub(super) fn combine_layers(stronger: HookResponse, weaker: HookResponse) -> HookResponse {
-    let join = |one: Option<String>, other: Option<String>| {
-        let texts: Vec<String> = one.into_iter().chain(other).collect();
-        Some(texts.join("\n")).filter(|it| !it.is_empty())
-    };
+    let join = |one: Option<String>, other: Option<String>| joined(one, other, "\n");
     let is_equal = weaker.decision == stronger.decision;
     let updated_input = match stronger.refuses() {
         true => stronger.updated_input,
@@ -118,6 +107,12 @@ pub(super) fn combine_layers(stronger: HookResponse, weaker: HookResponse) -> Ho
         updated_input,
         updated_output: stronger.updated_output.or(weaker.updated_output),
     }
+}
+
+/// Joins two texts by a separator. An empty text counts as absent.
+fn joined(one: Option<String>, other: Option<String>, separator: &str) -> Option<String> {
+    let texts = one.into_iter().chain(other).filter(|it| !it.trim().is_empty());
+    texts.reduce(|one, other| format!("{one}{separator}{other}"))
 }
 
 /// Returns a text without secrets, cut to what an answer may contain.

@@ -14,7 +14,7 @@ use policyd_fact_table::call_facts::CallFacts;
 use policyd_fact_table::program_facts::line;
 use policyd_facts::call::{Access, CallEnvironment, Invocation, PathMatchers, ResolvedPath};
 use policyd_facts::glob::word_matches;
-use policyd_harness::{UserFolder, claude_code, codex};
+use policyd_harness::{PermissionRules, UserFolder, claude_code, codex};
 use policyd_world::{World, WorldError};
 
 /// Most files of rules that are read.
@@ -43,8 +43,8 @@ impl ClientRules {
     pub(super) fn load(context: &GateContext<'_>) -> Self {
         let mut rules = Self::default();
         let world = context.world;
-        match context.request.caller.harness.name {
-            name if name == claude_code::HARNESS.name => {
+        match context.request.caller.harness.permission_rules {
+            PermissionRules::ClaudeSettings => {
                 let user = user_folder(context, claude_code::USER_FOLDER);
                 let user = user.map(|it| it.join("settings.json"));
                 user.iter().for_each(|it| rules.read_settings(world, it, true));
@@ -58,11 +58,11 @@ impl ClientRules {
                 let managed = claude_code::MANAGED_SETTINGS.iter().map(Path::new);
                 managed.for_each(|it| rules.read_settings(world, it, false));
             }
-            name if name == codex::HARNESS.name => {
+            PermissionRules::CodexRules => {
                 let folder = user_folder(context, codex::USER_FOLDER).map(|it| it.join("rules"));
                 folder.iter().for_each(|it| rules.read_folder(world, it));
             }
-            _ => {}
+            PermissionRules::Unread => {}
         }
         rules
     }

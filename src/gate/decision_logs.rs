@@ -92,7 +92,7 @@ pub(super) fn report_off(
 pub(super) struct UnjudgedEvent {
     /// Whether it was blocked anyway.
     pub(super) is_blocked: bool,
-    /// Whether the rules of the organization were to be evaluated.
+    /// Whether the entry belongs to the rules of the organization.
     pub(super) of_organization: bool,
     /// Why it was not evaluated. `None` if only a problem says so.
     pub(super) no_opinion: Option<String>,

@@ -40,7 +40,7 @@ impl EventResult {
         Self { answer, skipped: Some(reason), ..Self::default() }
     }
 
-    /// Returns the result of an event at which nothing is evaluated and nothing is answered.
+    /// Returns the result of an event at which nothing is evaluated. It has no answer; some callers add one.
     pub(super) fn silent(why: impl Into<String>) -> Self {
         Self::skipped(SkipReason::Other(why.into()), HookResponse::default())
     }

@@ -49,7 +49,7 @@ use policyd_workspace::project;
 /// Variables that change what the shell itself runs, also if no program receives them.
 const SHELL_VARIABLES: [&str; 6] = ["CDPATH", "PATH", "BASH_ENV", "ENV", "PS4", "PROMPT_COMMAND"];
 
-/// The decision of guards about an event. Nothing was changed because of it yet.
+/// The decision of guards about an event.
 pub(super) struct GuardDecision {
     pub(super) outcome: GuardsOutcome,
     /// The tool call as guards see it.
@@ -108,7 +108,8 @@ impl GuardEvaluation<'_> {
         Some(GuardsResult { outcome, call_facts, override_hint, preferences })
     }
 
-    /// Evaluates the guards that the event concerns, and changes nothing. `None` if no guard applies.
+    /// Evaluates the guards that the event concerns. Probes run, but nothing follows from the decision yet. `None` if no
+    /// guard applies.
     pub(super) fn decide(&self, diagnostics: &mut Diagnostics) -> Option<GuardDecision> {
         let context = self.context;
         let Request { event, now, detail, .. } = context.request;
@@ -385,8 +386,8 @@ impl GuardEvaluation<'_> {
         GuardDecision { outcome, call_facts, ..decision }
     }
 
-    /// Asks humans on other hosts about a blocked call. Returns how the user can allow it, unless the organization permits
-    /// no allowance.
+    /// Asks humans on other hosts about a call that does not simply run. Returns how the user can allow it; `None` if it
+    /// runs, or if no allowance counts.
     fn override_hint(
         &self,
         outcome: &GuardsOutcome,

@@ -45,7 +45,7 @@ pub(super) fn evaluate(
         let reason = OffReason::Manifest;
         return decision_logs::report_off(world, project, request, reason, diagnostics);
     }
-    // The user reads problems only where a session begins and at its stops.
+    // The error of the pack itself is for a moment when the user reads: the begin of a session, and its stops.
     if request.event.kind.is_boundary() {
         return answer_boundary(world, project, request, &invalid, diagnostics);
     }

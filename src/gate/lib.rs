@@ -226,7 +226,7 @@ fn evaluate_other(
         }
         None => EventResult::skipped(reason, answer),
     };
-    // A call that is blocked never appears in the transcript, so no stop may wait for its result.
+    // A call that is blocked may get no result in the transcript, so no stop may wait for one.
     if policy.settings.enabled && !result.answer.refuses() {
         calls::record(context);
     }

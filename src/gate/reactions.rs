@@ -1,6 +1,6 @@
 //! Reactions to events by `reactions.yaml`: breakers record calls, tasks count failures, humans are asked.
 //! Where a session or a prompt begins, what waits is listed.
-//! Nothing here blocks anything. A reaction that fails is in the debug log and in the log of events.
+//! Nothing here blocks anything. An effect that fails is in the log of events, and a condition that fails in the debug log.
 
 mod waiting;
 
@@ -52,7 +52,7 @@ pub(super) struct ReactionOutcome {
     pub(super) actions: Vec<String>,
     /// Texts of the reactions and lists of waiting items, one below the other. Empty without them.
     pub(super) text: String,
-    /// Open escalations, for the user. It replaces an earlier notice. `None` if no session begins, or none is open.
+    /// Open escalations, for the user. `None` if no session begins, or none is open.
     pub(super) notice: Option<String>,
 }
 

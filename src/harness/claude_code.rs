@@ -16,8 +16,8 @@ use serde_json::{Map, Value};
 use super::client_event::{ClientEvent, moment};
 use super::response::{Capability, ResponseField, ResponseFieldRow, ResponseTemplate};
 use super::row::{
-    AbsenceSigns, Harness, ProcessSigns, TranscriptDirectory, Transcripts, UserFolder,
-    VariableFile, VariableFileFormat,
+    AbsenceSigns, Harness, PermissionRules, ProcessSigns, TranscriptDirectory, Transcripts,
+    UserFolder, VariableFile, VariableFileFormat,
 };
 
 /// Notice to the user.
@@ -329,6 +329,8 @@ pub const HARNESS: Harness = Harness {
         format: TranscriptFormat::ClaudeCode,
         directory: TranscriptDirectory::OfClient("projects"),
     }),
+    permission_rules: PermissionRules::ClaudeSettings,
+    approves_hooks: false,
     context_bytes_max: usize::MAX,
     neutral: |_, _| true,
 };

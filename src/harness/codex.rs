@@ -21,7 +21,8 @@ use super::claude_code::{
 use super::client_event::{ClientEvent, moment, unmapped};
 use super::payload_fields::rename;
 use super::row::{
-    AbsenceSigns, Harness, ProcessSigns, TranscriptDirectory, Transcripts, UserFolder,
+    AbsenceSigns, Harness, PermissionRules, ProcessSigns, TranscriptDirectory, Transcripts,
+    UserFolder,
 };
 
 /// Maximum bytes of a context that is not moved to a file: 2,500 tokens of about 4 bytes, minus a
@@ -100,6 +101,8 @@ pub const HARNESS: Harness = Harness {
         format: TranscriptFormat::Codex,
         directory: TranscriptDirectory::OfClient("sessions"),
     }),
+    permission_rules: PermissionRules::CodexRules,
+    approves_hooks: true,
     context_bytes_max: CONTEXT_BYTES_MAX,
     neutral: |_, payload| {
         // A continued stop keeps its turn; a prompt begins a new turn.

@@ -17,7 +17,9 @@ use super::claude_code::BLOCK;
 use super::client_event::{ClientEvent, moment, unmapped};
 use super::payload_fields::{rename, unpack};
 use super::response::{Capability, ResponseField, ResponseTemplate};
-use super::row::{AbsenceSigns, Harness, ProcessSigns, TranscriptDirectory, Transcripts};
+use super::row::{
+    AbsenceSigns, Harness, PermissionRules, ProcessSigns, TranscriptDirectory, Transcripts,
+};
 
 const PERMISSION: &str = "permissionDecision";
 const REASON: &str = "permissionDecisionReason";
@@ -134,6 +136,8 @@ pub const HARNESS: Harness = Harness {
         format: TranscriptFormat::Copilot,
         directory: TranscriptDirectory::OfClient("session-state"),
     }),
+    permission_rules: PermissionRules::Unread,
+    approves_hooks: false,
     context_bytes_max: usize::MAX,
     neutral: |moment, payload| {
         for (native, neutral) in [

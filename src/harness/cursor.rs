@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::client_event::{ClientEvent, moment, unmapped};
 use super::payload_fields::{rename, unpack};
 use super::response::{Capability, ResponseField, ResponseTemplate};
-use super::row::{AbsenceSigns, Harness, ProcessSigns};
+use super::row::{AbsenceSigns, Harness, PermissionRules, ProcessSigns};
 
 const PERMISSION: &str = "permission";
 
@@ -102,6 +102,8 @@ pub const HARNESS: Harness = Harness {
     reports_blocks: true,
     variable_files: &[],
     transcripts: None,
+    permission_rules: PermissionRules::Unread,
+    approves_hooks: false,
     context_bytes_max: usize::MAX,
     neutral: |moment, payload| {
         rename(payload, "conversation_id", "session_id");

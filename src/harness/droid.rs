@@ -6,7 +6,9 @@ use super::claude_code::{
 };
 use super::client_event::{ClientEvent, moment};
 use super::payload_fields::rename;
-use super::row::{AbsenceSigns, Harness, ProcessSigns, TranscriptDirectory, Transcripts};
+use super::row::{
+    AbsenceSigns, Harness, PermissionRules, ProcessSigns, TranscriptDirectory, Transcripts,
+};
 use policyd_facts::event::EventKind;
 use policyd_facts::record::TranscriptFormat;
 
@@ -55,6 +57,8 @@ pub const HARNESS: Harness = Harness {
         format: TranscriptFormat::ClaudeCode,
         directory: TranscriptDirectory::OfClient("sessions"),
     }),
+    permission_rules: PermissionRules::Unread,
+    approves_hooks: false,
     context_bytes_max: usize::MAX,
     neutral: |_, payload| {
         for (native, neutral) in [

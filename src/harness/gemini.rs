@@ -19,8 +19,8 @@ use super::client_event::{ClientEvent, moment, unmapped};
 use super::payload_fields::rename;
 use super::response::{Capability, ResponseField, ResponseTemplate};
 use super::row::{
-    AbsenceSigns, Harness, ProcessSigns, TranscriptDirectory, Transcripts, VariableFile,
-    VariableFileFormat,
+    AbsenceSigns, Harness, PermissionRules, ProcessSigns, TranscriptDirectory, Transcripts,
+    VariableFile, VariableFileFormat,
 };
 use policyd_facts::event::EventKind;
 use policyd_facts::record::TranscriptFormat;
@@ -94,6 +94,8 @@ pub const HARNESS: Harness = Harness {
         format: TranscriptFormat::Gemini,
         directory: TranscriptDirectory::OfClient("tmp"),
     }),
+    permission_rules: PermissionRules::Unread,
+    approves_hooks: false,
     context_bytes_max: usize::MAX,
     neutral: |moment, payload| {
         rename(payload, "prompt_response", "last_assistant_message");

@@ -30,8 +30,8 @@ use policyd_facts::event::EventKind;
 pub use client_event::ClientEvent;
 pub use response::{Capability, ResponseField, ResponseFieldRow, ResponseTemplate};
 pub use row::{
-    AbsenceSigns, Harness, ProcessSigns, TranscriptDirectory, Transcripts, UserFolder,
-    VariableFile, VariableFileFormat,
+    AbsenceSigns, Harness, PermissionRules, ProcessSigns, TranscriptDirectory, Transcripts,
+    UserFolder, VariableFile, VariableFileFormat,
 };
 
 /// All clients. Those whose payloads have signs come first.

@@ -12,7 +12,9 @@ use serde_json::Value;
 use super::client_event::{ClientEvent, moment};
 use super::codex::name_files;
 use super::plain::{BLOCK, CONTEXT, HARNESS as PLAIN, INPUT, NOTICE};
-use super::row::{AbsenceSigns, Harness, ProcessSigns, TranscriptDirectory, Transcripts};
+use super::row::{
+    AbsenceSigns, Harness, PermissionRules, ProcessSigns, TranscriptDirectory, Transcripts,
+};
 
 const MOMENTS: [ClientEvent; 6] = [
     moment("session.created", EventKind::SessionStart, &[&NOTICE]),
@@ -64,6 +66,8 @@ pub const HARNESS: Harness = Harness {
         format: TranscriptFormat::OpenCode,
         directory: TranscriptDirectory::OfPlugin("opencode"),
     }),
+    permission_rules: PermissionRules::Unread,
+    approves_hooks: false,
     context_bytes_max: usize::MAX,
     neutral: |moment, payload| {
         let judged = (PLAIN.neutral)(moment, payload);

@@ -8,7 +8,7 @@
 use super::client_event::ClientEvent;
 use super::payload_fields::rename;
 use super::response::{Capability, ResponseField, ResponseTemplate};
-use super::row::{AbsenceSigns, Harness, ProcessSigns};
+use super::row::{AbsenceSigns, Harness, PermissionRules, ProcessSigns};
 use policyd_facts::event::EventKind;
 
 /// Allow.
@@ -87,6 +87,8 @@ pub const HARNESS: Harness = Harness {
     reports_blocks: false,
     variable_files: &[],
     transcripts: None,
+    permission_rules: PermissionRules::Unread,
+    approves_hooks: false,
     context_bytes_max: usize::MAX,
     neutral: |_, payload| {
         for (native, neutral) in [

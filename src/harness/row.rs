@@ -39,6 +39,10 @@ pub struct Harness {
     pub variable_files: &'static [VariableFile],
     /// Where it records its sessions. `None`: no client with this protocol has a documented place.
     pub transcripts: Option<Transcripts>,
+    /// Permission rules of the user that policyd reads before it answers a permission prompt.
+    pub permission_rules: PermissionRules,
+    /// Whether the client runs a hook of the user only after the user approved it there.
+    pub approves_hooks: bool,
     /// Maximum bytes of a context that reaches the model unchanged.
     pub context_bytes_max: usize,
     /// Converts a payload to the neutral spelling, which is Claude Code's. Returns whether the
@@ -89,6 +93,17 @@ impl Harness {
     pub fn tool<'a>(&self, native: &'a str) -> &'a str {
         self.tools.iter().find(|(own, _)| *own == native).map_or(native, |(_, neutral)| neutral)
     }
+}
+
+/// Where a client has the permission rules of its user.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PermissionRules {
+    /// Nowhere that policyd reads.
+    Unread,
+    /// `permissions` in the `settings.json` of Claude Code.
+    ClaudeSettings,
+    /// `rules/*.rules` of Codex.
+    CodexRules,
 }
 
 /// Directory of the user's settings of a client.

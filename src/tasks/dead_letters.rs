@@ -288,7 +288,7 @@ impl Stores<'_> {
             let closed = state::escalation::EscalationEvent::Closed {
                 approved: what != "abandoned",
                 decision: format!("the task was {what}"),
-                by: self.by.clone(),
+                by: self.user(),
             };
             // An escalation that cannot be closed stays open, which is harmless.
             let _refused = self.escalations.step(&it.id, closed, self.now);
@@ -312,7 +312,7 @@ impl Stores<'_> {
     pub(super) fn entry(&self, what: &str, task: &Task, details: Value) -> Value {
         let mut entry = json!({
             "timestamp": self.now.to_string(), "what": what, "task_id": task.id,
-            "place": task.place.as_str(), "attempts": task.failed_attempts(), "by": self.by,
+            "place": task.place.as_str(), "attempts": task.failed_attempts(), "by": self.user(),
         });
         if let (Value::Object(entry), Value::Object(details)) = (&mut entry, details) {
             entry.extend(details);

@@ -47,6 +47,7 @@ use policyd_store::file::Durability;
 use policyd_store::queues::QueueStore;
 use policyd_store::signals::SignalStore;
 use policyd_store::summaries::Summaries;
+use policyd_workspace::human;
 use policyd_workspace::project;
 use policyd_world::World;
 use policyd_world::fenced::WriteProtectedWorld;
@@ -77,8 +78,6 @@ pub struct Stores<'a> {
     pub signals: SignalStore<'a>,
     /// The state directory.
     pub own: PathBuf,
-    /// Who does it, for the audit.
-    pub by: String,
     pub now: Timestamp,
     /// Records which texts were rendered. Set only by `policyd test --coverage`.
     pub watch: Option<Rc<CoverageRecorder>>,
@@ -97,10 +96,14 @@ impl<'a> Stores<'a> {
             breakers: BreakerStore::new(world, own, durability()).patient(wait),
             signals: SignalStore::new(world, own, &policy.signals, durability()).patient(wait),
             own: own.to_owned(),
-            by: world.env("USER").or_else(|| world.env("USERNAME")).unwrap_or_default(),
             now: world.now(),
             watch: None,
         }
+    }
+
+    /// Returns who changes a task, for the audit.
+    pub fn user(&self) -> String {
+        human::user_name(self.world).unwrap_or_default()
     }
 
     /// Returns what rules read of the stores: those of these sources. A store that cannot be read is unknown.

@@ -54,6 +54,12 @@ fn account(world: &dyn World) -> Option<String> {
     account_field(world, 0)
 }
 
+/// Returns the name of the user of this process: the account, or what the environment says if the account is unknown.
+pub fn user_name(world: &dyn World) -> Option<String> {
+    let names = ["USER", "LOGNAME", "USERNAME"];
+    account(world).or_else(|| names.iter().find_map(|it| world.env(it)))
+}
+
 /// Returns the home directory of the account of this process, or what the environment says if the account is unknown.
 pub(crate) fn home_of_account(world: &dyn World) -> Option<PathBuf> {
     let home = account_field(world, 5).or_else(|| world.env("HOME"));
@@ -73,8 +79,7 @@ fn account_field(world: &dyn World, number: usize) -> Option<String> {
 impl Actor {
     /// The user of this process, and the program that started it.
     pub fn of(world: &dyn World) -> Self {
-        let names = ["USER", "LOGNAME", "USERNAME"];
-        let user = account(world).or_else(|| names.iter().find_map(|it| world.env(it)));
+        let user = user_name(world);
         let number = || world.user().map(|it| format!("user {it}"));
         let user = user.or_else(number).unwrap_or_else(|| "an unknown user".to_owned());
         let terminal = world.ancestors().first().map(|it| file_name(&it.program).to_owned());

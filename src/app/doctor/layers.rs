@@ -203,9 +203,9 @@ fn layer(
         checks.push(check);
     }
     checks.extend(ours.iter().filter_map(|it| wrong(world, place, path, it)));
-    // Codex CLI runs hooks of the machine without an approval.
+    // Hooks of the machine need no approval.
     let is_of_machine = place.system_file().is_some_and(|it| it == path);
-    if place.harness.name == "codex" && !ours.is_empty() && !is_of_machine {
+    if place.harness.approves_hooks && !ours.is_empty() && !is_of_machine {
         checks.push(codex_trust(world, place));
     }
     checks

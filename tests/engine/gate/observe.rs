@@ -87,6 +87,10 @@ fn a_session_start_reports_it_once() {
     called(&scene, "enforce --observe");
     assert!(start("startup").contains("policyd observes and does not block; `policyd log --would"));
     assert!(!start("compact").contains("observes"));
+    called(&scene, "escalation open --gate deploy --reason production");
+    let said = start("startup");
+    assert!(said.contains("policyd observes"), "{said}");
+    assert!(said.contains("open escalations: 1"), "{said}");
 }
 
 #[test]
