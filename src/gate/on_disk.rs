@@ -161,6 +161,14 @@ impl CallDisk for GateDisk<'_> {
         }
     }
 
+    fn exists(&self, path: &str) -> Option<bool> {
+        match self.world.entry(Path::new(path)) {
+            Ok(_) => Some(true),
+            Err(WorldError::NotFound) => Some(false),
+            Err(_) => None,
+        }
+    }
+
     fn script(&self, path: &str) -> Option<String> {
         let CallEnvironment { project, folder, home, temporary, .. } = self.environment;
         let places = [project, folder, home].into_iter().chain(temporary);

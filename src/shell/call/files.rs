@@ -253,6 +253,7 @@ impl Scanner<'_> {
             };
             if let Some(path) = &place.absolute {
                 self.pass_through_pipe(path, at, does, scope);
+                self.pass_on_origin(path, at, does, scope);
             }
             if let Some(path) = place.absolute.clone().filter(|_| does == Access::Write)
                 && !program.writes.contains(&file)
@@ -290,6 +291,23 @@ impl Scanner<'_> {
         };
         if let Some(reader) = self.call.programs.get_mut(reader) {
             reader.fed_by.extend((!reader.fed_by.contains(&writer)).then_some(writer));
+        }
+    }
+
+    /// Records that a program reads what others fetched into a file.
+    fn pass_on_origin(&mut self, path: &str, at: usize, does: Access, scope: &ShellState) {
+        if does != Access::Read || scope.files.is_empty() {
+            return;
+        }
+        let content = scope.files.content(path).filter(|it| it.text.is_none()).cloned();
+        let Some(content) = content.or_else(|| self.fetched_content(path, scope)) else { return };
+        let fetches = |it: usize| self.call.programs.get(it).is_some_and(|it| it.fetches);
+        let all = content.from.iter().flat_map(|it| self.call.upstream(*it));
+        if !all.chain(content.from.iter().copied()).any(fetches) {
+            return;
+        }
+        if let Some(reader) = self.call.programs.get_mut(at) {
+            reader.fed_by.extend(content.from.iter().filter(|it| **it != at));
         }
     }
 
@@ -384,6 +402,15 @@ pub(super) fn is_remote(operand: &ShellText) -> bool {
     before.is_some_and(|it| it.len() > 1 && !it.contains('/') && !it.contains('\\'))
 }
 
+/// Returns the path of a source of a copy, without the machine that has it.
+pub(super) fn path_of_source(source: &ShellText) -> Option<&str> {
+    let text = source.all()?;
+    match text.split_once(':').filter(|_| is_remote(source)) {
+        Some((_, path)) => Some(path),
+        None => Some(text),
+    }
+}
+
 /// Returns whether the value of an option can name a file behind `@`: `@file`, `name=@file`, `name@file`. A text that
 /// begins in another way does not.
 fn names_marked_file(value: &ShellText) -> bool {
@@ -403,7 +430,7 @@ fn copied(row: &FileEffect, files: &[&&ShellText], into: Option<&ShellText>) -> 
         ([sources @ .., last], None) if has_sources => (sources, **last),
         (_, into) => return into.map(ShellText::below).into_iter().collect(),
     };
-    let name = |it: &ShellText| Some(it.all().map(base_name)?.to_owned());
+    let name = |it: &ShellText| Some(base_name(path_of_source(it)?).to_owned());
     // If the source is `directory/`, its content is copied to the target.
     let is_name = |it: &String| !it.is_empty() && !it.ends_with('/') && it != "." && it != "..";
     let within = |source: &&&ShellText| match (folder.all(), name(source).filter(is_name)) {

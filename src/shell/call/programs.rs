@@ -35,6 +35,7 @@ impl Scanner<'_> {
             None => (ShellText::default(), Vec::new()),
         };
         let name = self.real_name(&called, scope);
+        let args = if name.ends_with("tar") { with_tar_options(args) } else { args };
         let mut fed_by = input.from.clone();
         let feeds = |it: &&ShellText| !(it.pipe && it.text.starts_with(OUTPUT_PIPE));
         let more: Vec<usize> = args.iter().filter(feeds).flat_map(|it| it.from.clone()).collect();
@@ -691,4 +692,20 @@ fn hex(text: &str) -> Option<String> {
         })
         .collect();
     String::from_utf8(bytes?).ok()
+}
+
+/// Returns the arguments of `tar` with the letters of its old form as options: `-czf` for `czf`. The letter of the archive is
+/// last, because its value follows.
+fn with_tar_options(mut args: Vec<ShellText>) -> Vec<ShellText> {
+    let modes = ['c', 'x', 't', 'r', 'u', 'A'];
+    if let Some(first) = args.first_mut()
+        && let Some(text) = first.all().map(str::to_owned)
+        && !text.is_empty()
+        && text.bytes().all(|it| it.is_ascii_alphabetic())
+        && text.chars().filter(|it| modes.contains(it)).count() == 1
+    {
+        let (archive, letters): (String, String) = text.chars().partition(|it| *it == 'f');
+        *first = ShellText::known(format!("-{letters}{archive}"));
+    }
+    args
 }

@@ -637,12 +637,15 @@ impl Scanner<'_> {
         scope: &ShellState,
     ) -> Option<StandardInput> {
         let path = self.resolve_path(file, scope).absolute?;
-        let fetched = || {
-            let fetched = scope.files.fetched_content(&path)?;
-            // What exists already is read as it is.
-            self.context.disk.script(&path).is_none().then_some(fetched)
-        };
-        scope.files.content(&path).cloned().or_else(fetched)
+        scope.files.content(&path).cloned().or_else(|| self.fetched_content(&path, scope))
+    }
+
+    /// Returns the unknown content of a file that the line fetched with a directory. What lay in the directory before is read
+    /// as it is.
+    pub(super) fn fetched_content(&self, path: &str, scope: &ShellState) -> Option<StandardInput> {
+        let tree = scope.files.fetched_tree(path)?;
+        let is_older = !tree.is_new && self.context.disk.exists(path) == Some(true);
+        (!is_older).then(|| tree.content())
     }
 
     /// Records the content of the files that a command is redirected to.

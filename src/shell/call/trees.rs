@@ -5,7 +5,7 @@
 //! Does not contain: writes of files that the call names (`files`).
 
 use super::file_access::TreeWrite;
-use super::files::{folder_of, is_remote};
+use super::files::{folder_of, is_remote, path_of_source};
 use super::invocation::Invocation;
 use super::paths::{CallEnvironment, PathMatchers};
 use super::program_database::{FileEffect, OperandSelector};
@@ -61,9 +61,12 @@ impl Scanner<'_> {
         let trees = trees.into_iter().filter(|it| !row.remote || !is_remote(&it.0));
         for (file, if_missing) in trees {
             let place = self.resolve_from(&file, here.as_deref(), scope);
-            if let (Some(path), false) = (&place.absolute, if_missing || from.is_empty()) {
-                let (path, from) = (path.clone(), from.clone());
-                scope.files.add_fetched(FetchedTree { path, from, is_new: row.clones });
+            if let (Some(path), false) = (&place.absolute, from.is_empty()) {
+                let is_missing = self.context.disk.exists(path) != Some(true);
+                let (path, from, is_new) = (path.clone(), from.clone(), row.clones || is_missing);
+                if is_missing || !if_missing {
+                    scope.files.add_fetched(FetchedTree { path, from, is_new });
+                }
             }
             let tree = TreeWrite { place, if_missing };
             if !self.call.trees.contains(&tree) {
@@ -81,8 +84,16 @@ impl Scanner<'_> {
         program: &Invocation,
         scope: &ShellState,
     ) -> Vec<usize> {
-        let operands = program.operands(self.context.lens.value_options());
-        if row.fetches || row.clones || (row.remote && operands.iter().any(|it| is_remote(it))) {
+        let values = self.context.lens.value_options();
+        let operands = program.operands(values);
+        // A clone of a directory of this machine is a copy.
+        let is_path = |it: &&ShellText| {
+            [".", "/", "~", "file://"].iter().any(|begin| it.text.starts_with(begin))
+        };
+        let is_local =
+            row.clones && clone_operands(row, program, values).first().is_some_and(is_path);
+        let is_sent = row.remote && operands.iter().any(|it| is_remote(it));
+        if !is_local && (row.fetches || row.clones || is_sent) {
             return vec![at];
         }
         if !row.unpacks {
@@ -113,27 +124,46 @@ impl Scanner<'_> {
             Some(folder) => self.resolve_path(&folder, scope).absolute,
             None => runner.folder.clone(),
         };
-        let from = folder.and_then(|it| scope.files.fetched_project(&it).map(<[usize]>::to_vec));
-        from.unwrap_or_default()
+        let Some(folder) = folder else { return Vec::new() };
+        let Some(tree) = scope.files.fetched_tree(&folder) else { return Vec::new() };
+        let is_own = tree.path == folder || self.context.disk.exists(&folder) == Some(true);
+        match is_own && !tree.is_new {
+            true => Vec::new(),
+            false => tree.from.clone(),
+        }
     }
 }
 
-/// Returns the directory that a program fills from an address: its last operand, or the last step of the address.
+/// Returns the address and the directory that a program is given which fills a directory from an address.
+fn clone_operands<'p>(
+    row: &FileEffect,
+    program: &'p Invocation,
+    values: &Rows<ValueOptions>,
+) -> Vec<&'p ShellText> {
+    let pattern = row.programs.iter().find(|it| program.is(it, values));
+    let own_words = pattern.map_or(0, |it| it.operands(&program.name, values));
+    // What follows `--` is for git, if another program calls it: `gh repo clone a/b -- --depth 1`.
+    let end = program.args.iter().position(|it| it.text == "--").filter(|_| program.name != "git");
+    let after = end.map_or(0, |at| program.args.len().saturating_sub(at.saturating_add(1)));
+    let operands = program.operands(values);
+    let count = operands.len().saturating_sub(after);
+    operands.into_iter().take(count).skip(own_words).collect()
+}
+
+/// Returns the directory that a program fills from an address: the operand behind it, or the last step of the address.
 fn cloned_directory(
     row: &FileEffect,
     program: &Invocation,
     values: &Rows<ValueOptions>,
 ) -> Option<ShellText> {
-    let pattern = row.programs.iter().find(|it| program.is(it, values));
-    let own_words = pattern.map_or(0, |it| it.operands(&program.name, values));
-    let operands = program.operands(values).into_iter().skip(own_words);
-    let operands: Vec<&ShellText> = operands.collect();
+    let operands = clone_operands(row, program, values);
     let address = match operands.as_slice() {
         [] => return None,
         [address] => *address,
-        [_, .., directory] => return Some((*directory).clone()),
+        [_, directory, ..] => return Some((*directory).clone()),
     };
-    let name = address.all()?.trim_end_matches('/').trim_end_matches(".git");
+    let name = address.all()?.trim_end_matches('/');
+    let name = name.strip_suffix("/.git").or_else(|| name.strip_suffix(".git")).unwrap_or(name);
     let name = name.rsplit(['/', ':']).next().filter(|it| !it.is_empty())?;
     Some(ShellText::known(name))
 }
@@ -195,7 +225,7 @@ fn copies_into(
         return vec![(target, false)];
     }
     let below = |source: &&ShellText| {
-        let name = base_name(source.all()?.trim_end_matches('/'));
+        let name = base_name(path_of_source(source)?.trim_end_matches('/'));
         let path = in_folder(target.all()?, name);
         Some((ShellText { glob: source.glob, ..ShellText::known(path) }, false))
     };

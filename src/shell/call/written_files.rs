@@ -20,7 +20,7 @@ pub(super) struct FetchedTree {
     pub(super) path: String,
     /// Indexes of the programs that filled it.
     pub(super) from: Vec<usize>,
-    /// Whether the line made the directory, so that it contains nothing else.
+    /// Whether the line made the directory, so that everything in it is fetched.
     pub(super) is_new: bool,
 }
 
@@ -35,17 +35,9 @@ impl LineFiles {
         self.contents.get(path)
     }
 
-    /// Returns the unknown content of a file that the line may have fetched with a directory.
-    pub(super) fn fetched_content(&self, path: &str) -> Option<StandardInput> {
-        let tree = self.fetched.iter().rev().find(|it| it.path == path || it.contains(path))?;
-        let from = tree.from.clone();
-        Some(StandardInput { piped: true, is_file: true, from, ..StandardInput::default() })
-    }
-
-    /// Returns the programs that fetched the project in a directory.
-    pub(super) fn fetched_project(&self, folder: &str) -> Option<&[usize]> {
-        let is_of = |it: &&FetchedTree| it.contains(folder) || (it.is_new && it.path == folder);
-        self.fetched.iter().rev().find(is_of).map(|it| it.from.as_slice())
+    /// Returns the directory with which the line may have fetched what has a path.
+    pub(super) fn fetched_tree(&self, path: &str) -> Option<&FetchedTree> {
+        self.fetched.iter().rev().find(|it| it.path == path || it.contains(path))
     }
 
     pub(super) fn insert(&mut self, path: String, content: StandardInput) {
@@ -58,6 +50,12 @@ impl LineFiles {
 }
 
 impl FetchedTree {
+    /// Returns the unknown content of a file in the directory.
+    pub(super) fn content(&self) -> StandardInput {
+        let from = self.from.clone();
+        StandardInput { piped: true, is_file: true, from, ..StandardInput::default() }
+    }
+
     /// Returns whether a path lies below the directory.
     fn contains(&self, path: &str) -> bool {
         path.starts_with(&in_folder(&self.path, ""))

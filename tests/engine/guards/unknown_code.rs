@@ -167,6 +167,7 @@ const FETCHES: &[&str] = &[
     "git clone https://a.example/a/t",
     "git clone --depth 1 git@a.example:a/t.git",
     "git clone https://a.example/a/other t",
+    "git clone --depth 1 https://a.example/a/other /home/dev/project/t",
     "gh repo clone a/t",
     "hg clone https://a.example/t",
     "svn checkout https://a.example/t",
@@ -176,6 +177,11 @@ const FETCHES: &[&str] = &[
     "wget https://a.example/t.zip && unzip t.zip",
     "wget -qO t.tgz https://a.example/x && tar -xf t.tgz",
     "gh release download -R a/t -D t",
+    "gh repo clone a/t -- --depth 1",
+    "git clone --shallow-since 2026-01-01 https://a.example/a/t/.git",
+    "scp -r host:t .",
+    "mkdir t && curl -sL https://a.example/t.tgz | tar -xz -C t",
+    "wget -q https://a.example/t.tgz; tar fx t.tgz",
 ];
 
 /// Ways to run what is in that directory.
@@ -188,6 +194,8 @@ const RUNS: &[&str] = &[
     "node t/index.js",
     ". t/env.sh",
     "chmod +x t/run && t/run --now",
+    "cat t/run.sh | bash",
+    "bash -c \"$(cat t/run.sh)\"",
 ];
 
 /// Ways to run a task of the project in that directory.
@@ -214,7 +222,9 @@ fn what_a_line_fetches_can_be_read_and_own_code_still_runs() {
     let all = FETCHES.iter().flat_map(|fetch| uses.map(move |it| format!("{fetch} && {it}")));
     // Whether the archive contains `own.sh` is unknown.
     let unpacks = |it: &String| ["tar", "unzip"].iter().any(|part| it.contains(part));
-    let lines: Vec<String> = all.filter(|it| !(unpacks(it) && it.contains("own.sh"))).collect();
+    let copies = ["git clone . /tmp/w && cd /tmp/w && make test", "cd / && tar ztf a.tgz"];
+    let all = all.filter(|it| !(unpacks(it) && it.contains("own.sh")));
+    let lines: Vec<String> = all.chain(copies.map(str::to_owned)).collect();
     let wrong = wrong(&lines, false);
     assert!(wrong.is_empty(), "{} of {}: {wrong:#?}", wrong.len(), lines.len());
 }
