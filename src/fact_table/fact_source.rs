@@ -6,8 +6,10 @@ use serde::{Deserialize, Serialize};
 /// another one than its global name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum FactSource {
-    /// The event, the clock, and the git directory.
+    /// The event, the clock, and the branch that is checked out.
     Event,
+    /// The remote of the project, in its git directory.
+    Remote,
     /// The transcript.
     Transcript,
     /// The meters of the context window, which read the transcript.
@@ -90,6 +92,7 @@ impl EvaluationPhase {
         let is_guard = matches!(self, Self::Guard | Self::ProgramGuard);
         match source {
             FactSource::Event
+            | FactSource::Remote
             | FactSource::Transcript
             | FactSource::Context
             | FactSource::Signals
@@ -128,6 +131,7 @@ impl FactSource {
         match self {
             Self::Preferences | Self::Memory | Self::Rule | Self::Excuses | Self::Context => true,
             Self::Event
+            | Self::Remote
             | Self::Transcript
             | Self::Breakers
             | Self::Queues
@@ -161,9 +165,10 @@ pub struct FactSources(u32);
 impl FactSources {
     /// Sources that read the transcript.
     pub const TRANSCRIPT: Self = Self::of(&[FactSource::Transcript, FactSource::Context]);
-    /// Sources that read the session: its transcript, its type, whose conditions read it, its costs, or its
-    /// packages.
+    /// Sources that are read with the session: its transcript, its type, whose conditions read it, its costs, the packages
+    /// of the project, and its remote.
     pub const SESSION: Self = Self::TRANSCRIPT
+        .with(FactSource::Remote)
         .with(FactSource::SessionType)
         .with(FactSource::Costs)
         .with(FactSource::Project);

@@ -69,9 +69,9 @@ impl FactSources {
     }
 }
 
-/// Returns the subject of the global to which a fact belongs; `used` is one of [`Typed::uses`].
+/// Returns the subject of the global to which a fact belongs; `used` is one of [`TypedExpression::uses`].
 ///
-/// [`Typed::uses`]: policyd_expr::check::Typed::uses
+/// [`TypedExpression::uses`]: policyd_expr::check::TypedExpression::uses
 #[must_use]
 pub fn global_subject(used: &str) -> Option<Subject> {
     let name = used.split(['.', '[']).next().unwrap_or_default();

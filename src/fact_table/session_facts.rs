@@ -232,7 +232,7 @@ pub(super) const ROWS: &[FactRow] = &[
                 "" if it.context().recorded => Err(it.context().miss("the remote")),
                 forge => Ok(forge.to_owned().into()),
             },
-        ).of_ids(PackName::Forge),
+        ).of_ids(PackName::Forge).from(FactSource::Remote),
     field(
             Subject::Session,
             "remote_host",
@@ -246,7 +246,7 @@ pub(super) const ROWS: &[FactRow] = &[
                 "" if it.context().recorded => Err(it.context().miss("the remote")),
                 host => Ok(host.to_owned().into()),
             },
-        ).of_form(TextForm::Host),
+        ).of_form(TextForm::Host).from(FactSource::Remote),
     number(
         Subject::Transcript,
         "prompts",

@@ -11,6 +11,7 @@ use super::field_value::FieldValue;
 use super::fields::{GLOBS, REGEX_LIST, REPLACES, TEXTS};
 use super::record::{Conversion, REGEXES, RecordType, record};
 use super::shared::SharedValue;
+use policyd_expr::table::list_name;
 use policyd_fact_table::pattern::{StoredPattern, TextPatternSource};
 use policyd_facts::call::{
     CodeCall, FileEffect, Interpreter, OperandSelector, ProgramDatabase, ShellValue,
@@ -20,6 +21,7 @@ use policyd_facts::lens::{
     Wrapper,
 };
 use policyd_facts::pattern::CommandPattern;
+use policyd_yaml::Diagnostic;
 use policyd_yaml::deferred::Lazy;
 use policyd_yaml::layered_map::LayeredMap;
 use policyd_yaml::node::{Node, NodeKind};
@@ -411,7 +413,22 @@ impl Builder<'_> {
         let joined = joined(&files);
         let vocabulary = VOCABULARY.read(&joined.iter().collect(), self);
         self.report_unknown_file_kinds(&files, &vocabulary.lens);
+        self.report_nested_lists(&files);
         vocabulary
+    }
+
+    /// Reports lists of paths that name another list. Only rules can join lists.
+    fn report_nested_lists(&mut self, files: &[&Node]) {
+        let lists = files.iter().filter_map(|file| file.get("paths")?.entries()).flatten();
+        for item in lists.filter_map(|(_, list)| list.items()).flatten() {
+            let glob = item.text().unwrap_or_default();
+            if list_name(glob.strip_prefix('!').unwrap_or(glob)).is_some() {
+                let message = format!("`{glob}` names a list, and a list of paths contains globs");
+                let found = Diagnostic::error("wrong-type", item.span.clone(), message);
+                let help = "write the globs here, or name both lists in the rule";
+                self.diagnostics.push(found.with_help(help));
+            }
+        }
     }
 
     /// Reports file classes of content patterns that do not exist.

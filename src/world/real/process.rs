@@ -137,6 +137,20 @@ pub(super) fn spawn(command: &ExternalCommand) -> Result<Child, WorldError> {
     process.spawn().map_err(|error| world_error(&error))
 }
 
+/// Returns the command of an executable, which sees itself called by another name.
+#[cfg(unix)]
+fn named_command(path: &Path, name: &str) -> std::process::Command {
+    let mut process = std::process::Command::new(path);
+    std::os::unix::process::CommandExt::arg0(&mut process, name);
+    process
+}
+
+/// Returns the command of an executable. The system gives it its own name.
+#[cfg(not(unix))]
+fn named_command(path: &Path, _name: &str) -> std::process::Command {
+    std::process::Command::new(path)
+}
+
 /// Returns a command for a program that is searched outside of some directories if its name has no
 /// slash. With `reduced`, the program searches other programs in the same way.
 fn outside(
@@ -149,10 +163,8 @@ fn outside(
         std::process::Command::new(program)
     } else {
         let mut found = entries.iter().map(|it| it.join(program)).filter(|it| can_run(it));
-        let mut process = std::process::Command::new(found.next().ok_or(WorldError::NotFound)?);
-        #[cfg(unix)]
-        std::os::unix::process::CommandExt::arg0(&mut process, program);
-        process
+        let found = found.next().ok_or(WorldError::NotFound)?;
+        named_command(&found, program)
     };
     if reduced && let Ok(path) = std::env::join_paths(&entries) {
         process.env("PATH", path);

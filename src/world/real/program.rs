@@ -221,9 +221,10 @@ fn ask_group(_child: &mut Child) {}
 /// Records signals that would end this process, including a hangup of the terminal.
 pub(super) fn note_interrupts(flag: &Arc<AtomicBool>) {
     use signal_hook::consts::{SIGINT, SIGTERM};
-    let mut signals = vec![SIGINT, SIGTERM];
     #[cfg(unix)]
-    signals.push(signal_hook::consts::SIGHUP);
+    let signals = [SIGINT, SIGTERM, signal_hook::consts::SIGHUP];
+    #[cfg(not(unix))]
+    let signals = [SIGINT, SIGTERM];
     for signal in signals {
         // If the signal cannot be registered, it ends the process as usual.
         signal_hook::flag::register(signal, Arc::clone(flag)).ok();

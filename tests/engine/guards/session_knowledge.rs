@@ -111,6 +111,19 @@ fn a_preference_and_the_type_of_the_session_decide() {
     assert_eq!(machine.bash("make").0, "deny");
 }
 
+#[test]
+fn the_remote_is_known_at_a_call() {
+    let guards = "- id: no_remote\n  commands: [make]\n  when: session.forge == \"\"\n  decision: deny\n  message: Stop.\n\
+                  - id: on_gitlab\n  commands: [cmake]\n  when: session.remote_host == \"gitlab.com\"\n  decision: deny\n  message: Stop.\n";
+    let machine = machine(guards, &[]);
+    let config = "[remote \"origin\"]\n\turl = git@gitlab.com:a/b.git\n";
+    machine.world.put(format!("{PROJECT}/.git/HEAD"), "ref: refs/heads/work\n");
+    machine.world.put(format!("{PROJECT}/.git/config"), config);
+    record(&machine, &[user(1, "Build it")]);
+    assert_eq!(machine.bash("make").0, "");
+    assert_eq!(machine.bash("cmake").0, "deny");
+}
+
 /// A machine that remembers calls of `make`, and asks at the third.
 fn remembering(reset: &str) -> Machine {
     machine(
