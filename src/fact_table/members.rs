@@ -244,7 +244,8 @@ mod tests {
     #[test]
     fn a_member_can_have_another_source_than_its_owner() {
         for (path, expected) in [
-            ("session.forge", FactSource::Event),
+            ("session.forge", FactSource::Remote),
+            ("session.main_branches", FactSource::Event),
             ("session.type", FactSource::SessionType),
             ("session.branch", FactSource::Transcript),
             ("program.name", FactSource::Program),

@@ -138,6 +138,13 @@ fn faulty_packs() {
 }
 
 #[test]
+fn a_list_of_paths_contains_globs_and_has_the_name_that_rules_use() {
+    let guard = "- id: own\n  when: action.reads([\"@min\"])\n  decision: ask\n  message: Stop.\n";
+    let vocabulary = "paths:\n  mine: ['@key_files', '**/*.dump']\n";
+    told("list_of_paths", &[("vocabulary.yaml", vocabulary), ("guards.yaml", guard)]);
+}
+
+#[test]
 fn a_fault_in_the_vocabulary_is_told_alone() {
     let rule = format!("{RULE}  satisfied: commands.kind(\"deploy\").passed\n");
     let vocabulary = "comands:\n  deploy: {programs: [deploy.sh]}\n";
