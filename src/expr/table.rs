@@ -129,10 +129,11 @@ pub trait FactTable {
     fn named_lists(&self, compared: TextMatch) -> Option<NameClass>;
 }
 
-/// Returns the name of the list of the pack that an item of a list names: `secret_files` for `@secret_files`.
+/// Returns the name of the list of the pack that an item of a list includes or excludes: `key_files` for `@key_files` and
+/// `!@key_files`.
 #[must_use]
 pub fn list_name(item: &str) -> Option<&str> {
-    let name = item.strip_prefix('@')?;
+    let name = item.strip_prefix('!').unwrap_or(item).strip_prefix('@')?;
     let is_part = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
     (name.starts_with(|c: char| c.is_ascii_lowercase()) && name.chars().all(is_part))
         .then_some(name)

@@ -26,13 +26,13 @@ use policyd_facts::call::{Access, CallEnvironment, PathMatchers, ResolvedPath};
 pub(super) fn globs(it: &Object, args: &[Dynamic]) -> Result<Arc<PathMatchers>, FactError> {
     let (lens, globs) = (&it.context().lens, list(args)?);
     let list_named = |item: &str| lens.path_list(list_name(item)?);
-    let named = globs.texts().iter().map(|it| it.strip_prefix('!').unwrap_or(it));
-    if let Some(unknown) = named.filter_map(list_name).find(|it| lens.path_list(it).is_none()) {
+    let mut named = globs.texts().iter().filter_map(|it| list_name(it));
+    if let Some(unknown) = named.find(|it| lens.path_list(it).is_none()) {
         return Err(format!("unknown list of paths `{unknown}`").into());
     }
-    let texts =
+    let compile =
         |texts: &[String]| PathMatchers::with_lists(texts.iter().map(String::as_str), list_named);
-    Ok(globs.prepared(texts))
+    Ok(globs.prepared(compile))
 }
 
 /// Rows of paths.

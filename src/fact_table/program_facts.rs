@@ -533,12 +533,8 @@ pub(super) const ROWS: &[FactRow] = &[
             "program.runs_fetched",
         ],
         |it, _| {
-            let at = recognized(it)?.at;
-            on_call(it, |seen| {
-                let upstream = seen.call.upstream(at);
-                let mut upstream = upstream.iter().filter_map(|it| seen.call.programs.get(*it));
-                let runs_unknown = seen.call.programs.get(at).is_some_and(|it| it.runs_unknown);
-                Ok((runs_unknown && upstream.any(|it| it.fetches)).into())
+            on_program(it, |program, _, seen| {
+                Ok((program.runs_unknown && seen.call.has_fetcher(&program.fed_by)).into())
             })
         },
     ),

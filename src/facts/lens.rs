@@ -20,7 +20,7 @@ pub struct MatcherConfig {
     pub commands: Lazy<Vec<CommandKind>>,
     /// File classes, such as `code`.
     pub files: Lazy<Vec<FileKindRow>>,
-    /// Globs of paths that rules name together: `@secret_files`.
+    /// Globs of paths that rules name together: `@key_files`.
     pub paths: Lazy<Vec<PathList>>,
     /// Patterns that are searched in edited text.
     pub contents: Lazy<Vec<ContentPattern>>,

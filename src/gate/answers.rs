@@ -42,7 +42,7 @@ pub(super) fn add_reaction_text(
     }
 }
 
-/// Adds a text about the context window, in a paragraph of its own. `text` is masked already.
+/// Adds a text about the context window, in a separate paragraph. `text` is masked already.
 pub(super) fn add_context_text(answer: HookResponse, text: Option<String>) -> HookResponse {
     let context = joined(answer.context, text, "\n\n");
     HookResponse { context: context.map(|it| cut(&it, SPOKEN_CHARS_MAX)), ..answer }

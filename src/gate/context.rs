@@ -130,7 +130,7 @@ impl<'a> GateContext<'a> {
         Stores::new(self.world, self.policy, location)
     }
 
-    /// Returns the path of the transcript's cursor, beside the state. The transcript of a subagent has a cursor of its own.
+    /// Returns the path of the transcript's cursor, beside the state. The transcript of a subagent has its own cursor.
     pub(super) fn cursor_path(&self) -> PathBuf {
         let event = &self.request.event;
         let folder = self.store.paths(&event.session_id).folder;

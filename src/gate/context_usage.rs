@@ -38,7 +38,7 @@ const KINDS: [EventKind; 5] = [
     EventKind::PostModelSwitch,
 ];
 
-/// Returns whether the context is measured at an event. A subagent has a context of its own, which is short.
+/// Returns whether the context is measured at an event. A subagent has its own context, which is short.
 pub(super) fn concerns(policy: &Policy, event: &Event) -> bool {
     let kind = event.kind;
     let is_measured =

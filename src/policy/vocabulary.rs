@@ -145,8 +145,8 @@ record! {
         fetches: Kind::Bool => fetches,
             "Whether what they write comes from another machine, so that code in it is unknown: `curl`.";
         clones: Kind::Bool => clones,
-            "Whether the first operand is an address, and the last one a directory that they fill from there: `git clone`. \
-             Without such an operand, the directory is the last step of the address, without `.git`.";
+            "Whether the first operand is an address, and the second one a directory that they fill from there: `git clone`. \
+             Without a second operand, the directory is the last step of the address, without `.git`.";
         marked_options: TEXTS => marked_options,
             "Options whose value is a text, or a file that they read behind `@`: `-d` of `curl`.";
         lists: OPERANDS => lists,
@@ -274,7 +274,7 @@ record! {
         commands: Kind::Map(&COMMAND_KIND.map) => lens.commands by COMMANDS, "Kinds of commands.";
         files: Kind::Map(&FILE_KIND.map) => lens.files by FILES, "Kinds of files.";
         paths: Kind::Map(&GLOBS) => lens.paths by PATH_LISTS,
-            "Lists of globs that rules name as `@name` in a list of globs: `action.changes([\"@secret_files\"])`. A glob \
+            "Lists of globs that rules name as `@name` in a list of globs: `action.changes([\"@key_files\"])`. A glob \
              behind `!` excludes paths that others match.";
         contents: Kind::Map(&CONTENT.map) => lens.contents by CONTENTS, "Patterns in edited text.";
         texts: Kind::Map(&TEXT_PATTERN.map) => texts by TEXT_PATTERNS, "Patterns in prose.";
@@ -422,7 +422,7 @@ impl Builder<'_> {
         let lists = files.iter().filter_map(|file| file.get("paths")?.entries()).flatten();
         for item in lists.filter_map(|(_, list)| list.items()).flatten() {
             let glob = item.text().unwrap_or_default();
-            if list_name(glob.strip_prefix('!').unwrap_or(glob)).is_some() {
+            if list_name(glob).is_some() {
                 let message = format!("`{glob}` names a list, and a list of paths contains globs");
                 let found = Diagnostic::error("wrong-type", item.span.clone(), message);
                 let help = "write the globs here, or name both lists in the rule";

@@ -246,7 +246,7 @@ impl Checker<'_> {
         for item in items {
             let ExprKind::Text(text) = &item.kind else { continue };
             let known = self.names.of_kind(kind);
-            let Some(name) = list_name(text.strip_prefix('!').unwrap_or(text)) else { continue };
+            let Some(name) = list_name(text) else { continue };
             if known.contains(name) || self.names.is_incomplete() {
                 continue;
             }

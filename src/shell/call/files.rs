@@ -301,9 +301,7 @@ impl Scanner<'_> {
         }
         let content = scope.files.content(path).filter(|it| it.text.is_none()).cloned();
         let Some(content) = content.or_else(|| self.fetched_content(path, scope)) else { return };
-        let fetches = |it: usize| self.call.programs.get(it).is_some_and(|it| it.fetches);
-        let all = content.from.iter().flat_map(|it| self.call.upstream(*it));
-        if !all.chain(content.from.iter().copied()).any(fetches) {
+        if !self.call.has_fetcher(&content.from) {
             return;
         }
         if let Some(reader) = self.call.programs.get_mut(at) {

@@ -138,7 +138,7 @@ pub struct FileEffect {
     pub remote: bool,
     /// Whether what they write comes from another machine, so that code in it is unknown.
     pub fetches: bool,
-    /// Whether the first operand is an address, and the last one a directory that is filled from there. Without such an
+    /// Whether the first operand is an address, and the second one a directory that is filled from there. Without a second
     /// operand, it has the name of the last step of the address, without `.git`.
     pub clones: bool,
     /// Options whose value is a text, or names a file that is read behind `@`: `-d` of `curl`.

@@ -280,7 +280,7 @@ impl Scanner<'_> {
     }
 
     /// Returns the directory in which a task runner works. `None` if it is unknown.
-    fn task_folder(
+    pub(super) fn task_folder(
         &self,
         runner: &Invocation,
         options: &[&str],

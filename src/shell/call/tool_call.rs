@@ -87,6 +87,13 @@ impl Call {
         found.sort_unstable();
         found
     }
+
+    /// Returns whether one of some programs writes what another machine sends, or receives it from other programs.
+    #[must_use]
+    pub fn has_fetcher(&self, programs: &[usize]) -> bool {
+        let fetches = |at: usize| self.programs.get(at).is_some_and(|it| it.fetches);
+        programs.iter().any(|it| fetches(*it) || self.upstream(*it).into_iter().any(fetches))
+    }
 }
 
 /// A file that a call runs.

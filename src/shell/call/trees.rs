@@ -104,9 +104,7 @@ impl Scanner<'_> {
         let paths = archives.filter_map(|it| self.resolve_path(it, scope).absolute);
         let written = paths.filter_map(|it| Some(scope.files.content(&it)?.from.clone()));
         let mut from: Vec<usize> = written.flatten().chain(self.call.upstream(at)).collect();
-        let fetches = |it: usize| self.call.programs.get(it).is_some_and(|it| it.fetches);
-        let upstream = from.iter().flat_map(|it| self.call.upstream(*it));
-        if !upstream.chain(from.iter().copied()).any(fetches) {
+        if !self.call.has_fetcher(&from) {
             return Vec::new();
         }
         from.push(at);
@@ -119,12 +117,7 @@ impl Scanner<'_> {
             return Vec::new();
         }
         let options = ["-C", "--directory", "--prefix", "--dir", "--cwd", "--manifest-path"];
-        let given = options.iter().find_map(|it| runner.values(it).next());
-        let folder = match given {
-            Some(folder) => self.resolve_path(&folder, scope).absolute,
-            None => runner.folder.clone(),
-        };
-        let Some(folder) = folder else { return Vec::new() };
+        let Some(folder) = self.task_folder(runner, &options, scope) else { return Vec::new() };
         let Some(tree) = scope.files.fetched_tree(&folder) else { return Vec::new() };
         let is_own = tree.path == folder || self.context.disk.exists(&folder) == Some(true);
         match is_own && !tree.is_new {
