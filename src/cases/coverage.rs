@@ -295,7 +295,7 @@ mod tests {
 - name: fires, is silent, does not apply
   expect:
     session_type: DEVELOPMENT
-    guards: {rm_recursive: fired, find_delete: silent, truncate: unknown}
+    guards: {rm_recursive: fired, find_delete_outside: silent, truncate: unknown}
     considerations:
       local_testing: blocks
       shortcuts: {status: satisfied}
@@ -316,7 +316,7 @@ mod tests {
         assert_eq!(ids(&firing, RuleKind::Consideration), ["local_testing"]);
         assert_eq!(ids(&silent, RuleKind::Consideration), ["ci_status", "shortcuts"]);
         assert_eq!(ids(&firing, RuleKind::Guard), ["rm_recursive"]);
-        assert_eq!(ids(&silent, RuleKind::Guard), ["find_delete"]);
+        assert_eq!(ids(&silent, RuleKind::Guard), ["find_delete_outside"]);
         assert_eq!(ids(&firing, RuleKind::SessionType), ["DEVELOPMENT"]);
         assert_eq!(ids(&silent, RuleKind::SessionType).len(), policy.session_types.len() - 1);
         assert_eq!(ids(&silent, RuleKind::Preference), ["no_auto_merge"]);

@@ -24,7 +24,7 @@ use super::Detail;
 use super::combine::Decision;
 use super::verdict::ConditionExplanation;
 use allows::Allows;
-use evaluator::{GuardEvaluator, GuardOutput, GuardResult, words};
+use evaluator::{GuardEvaluator, GuardOutput, GuardResult, may_match, words};
 pub use evaluator::{matches_any_program, matching_programs};
 use policyd_fact_table::FactEvaluator;
 use policyd_fact_table::call_facts::CallFacts;
@@ -32,11 +32,13 @@ use policyd_fact_table::context::Context;
 use policyd_facts::call::{Call, CallEffects};
 use policyd_facts::event::{Event, EventKind};
 use policyd_facts::glob::word_matches;
+use policyd_facts::lens::ValueOptions;
 use policyd_facts::pattern::HashedName;
 use policyd_policy::approval::ApprovalLevel;
 use policyd_policy::guards::{Guard, GuardAction, GuardedScripts, OnUnknown};
 use policyd_policy::{Mode, Policy};
 use policyd_state::memory;
+use policyd_yaml::rows::Rows;
 use policyd_yaml::secrets::secrets;
 use policyd_yaml::time::Timestamp;
 
@@ -298,9 +300,18 @@ pub fn script_guards<'p>(
     found.filter(looks).filter(|it| fits_tool(it, tool) && in_force(it, now)).collect()
 }
 
+/// Returns whether a program of a call loads code of the project, as a guard that approves it says.
+#[must_use]
+pub fn runs_project_code(policy: &Policy, call: &Call, values: &Rows<ValueOptions>) -> bool {
+    let names = call.programs.iter().map(|it| it.name.as_str());
+    let event = EventKind::PermissionRequest;
+    let mut found = policy.guards.of_programs(event, names, CallEffects::default());
+    found.any(|it| it.runs_code && matches_any_program(it, call, values))
+}
+
 /// Returns whether a guard looks at calls, and not only into the files that they run.
 fn looks_at_call(guard: &Guard) -> bool {
-    guard.in_scripts != GuardedScripts::Committed
+    !matches!(guard.in_scripts, GuardedScripts::Committed | GuardedScripts::OnlyChanged)
 }
 
 /// Returns the guards of a pack for one tool and one kind of event, at any time.
@@ -381,7 +392,8 @@ pub fn judge<'p>(
     let secret = guards.peek().is_some() && holds_secrets(&event.tool_response);
     for guard in guards.filter(|it| secret || !it.masks) {
         let (names, words) = (names.as_slice(), &words);
-        let programs = names.iter().filter(|it| guard.names.may_have(**it)).count();
+        let programs = seen.call.programs.iter().zip(names);
+        let programs = programs.filter(|(it, name)| may_match(guard, it, **name)).count();
         steps += weight * programs.max(1);
         if steps > STEPS_MAX {
             unsure = unsure.or(Some(guard).filter(|it| may_stop(it)));

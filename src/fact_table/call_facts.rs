@@ -27,9 +27,9 @@ use policyd_yaml::secrets;
 
 const READS: &[Access] = &[Access::Read];
 const WRITES: &[Access] = &[Access::Write];
-const DELETES: &[Access] = &[Access::Delete];
-const CHANGES: &[Access] = &[Access::Write, Access::Delete];
-const TOUCHES_ANY: &[Access] = &[Access::Read, Access::Write, Access::Delete];
+const DELETES: &[Access] = &[Access::Delete, Access::Move];
+const CHANGES: &[Access] = &[Access::Write, Access::Delete, Access::Move];
+const TOUCHES_ANY: &[Access] = &[Access::Read, Access::Write, Access::Delete, Access::Move];
 
 /// Rows of `action`.
 pub(super) const ROWS: &[FactRow] = &[
@@ -56,6 +56,17 @@ pub(super) const ROWS: &[FactRow] = &[
         Structure,
         ["Whether all of the command line could be read.", "action.understood"],
         |it, _| on_call(it, |seen| Ok(seen.call.is_understood().into())),
+    ),
+    field(
+        Subject::Call,
+        "not_analyzed",
+        Type::Texts,
+        Structure,
+        [
+            "Why parts of it were not analyzed, such as a limit. In a guard that looks into files, of the file.",
+            "action.not_analyzed.len() > 0",
+        ],
+        |it, _| on_call(it, |seen| Ok(texts(seen.call.unread.iter().cloned()))),
     ),
     field(
             Subject::Call,
@@ -224,6 +235,22 @@ pub(super) const ROWS: &[FactRow] = &[
             "action.strings.contains(\"prod\")",
         ],
         |it, _| on_call(it, |seen| Ok(seen.call.strings.join("\n").into())),
+    ),
+    field(
+        Subject::Call,
+        "tool_effects",
+        Type::Texts,
+        Structure,
+        [
+            "What a tool that no list names does to something that is not a local file, such as a service, by its name, its input, and `tool_effects` of the vocabulary: `deletes`.",
+            "action.tool_effects.len() > 0",
+        ],
+        |it, _| {
+            on_call(it, |seen| {
+                let effects = seen.call.tool_effects.iter();
+                Ok(texts(effects.cloned()))
+            })
+        },
     ),
     field(
             Subject::Call,

@@ -18,7 +18,8 @@ pub use super::snapshots::MatchedProgram;
 use super::text_list::list;
 use super::types::{Evidence::Structure, PackName, Subject, TextForm, Type};
 use policyd_facts::call::{
-    Access, FileAccess, Invocation, ResolvedPath, ShellText, folder_of, is_nowhere,
+    Access, FileAccess, Invocation, RequestKnowledge, ResolvedPath, ShellText, folder_of,
+    is_nowhere,
 };
 use policyd_facts::glob::word_matches;
 use policyd_facts::pattern::CommandPattern;
@@ -173,7 +174,7 @@ pub(super) const ROWS: &[FactRow] = &[
             let at = recognized(it)?.at;
             on_program(it, |program, named, seen| {
                 let operands = program.operands(values).into_iter().skip(named);
-                let own = |it: &&FileAccess| it.does == Access::Delete && it.program == Some(at);
+                let own = |it: &&FileAccess| it.does.removes() && it.program == Some(at);
                 let files = seen.call.files.iter().filter(own);
                 let deleted: BTreeSet<&str> = files.map(|it| it.place.written.as_str()).collect();
                 // The empty word is the name of no file.
@@ -354,13 +355,7 @@ pub(super) const ROWS: &[FactRow] = &[
         Subject::Places.as_type(),
         Structure,
         ["Files that it reads.", "program.read.outside"],
-        |it, _| {
-            let at = recognized(it)?.at;
-            on_call(it, |seen| {
-                let own = |it: &FileAccess| it.does == Access::Read && it.program == Some(at);
-                Ok(it.part(ContextPart::Places(places(seen, own))))
-            })
-        },
+        |it, _| accessed(it, |file| file.does == Access::Read),
     )
     .from(FactSource::ProgramPaths),
     field(
@@ -369,13 +364,37 @@ pub(super) const ROWS: &[FactRow] = &[
         Subject::Places.as_type(),
         Structure,
         ["Files that it writes or deletes.", "program.changed.outside"],
-        |it, _| {
-            let at = recognized(it)?.at;
-            on_call(it, |seen| {
-                let own = |it: &FileAccess| it.does != Access::Read && it.program == Some(at);
-                Ok(it.part(ContextPart::Places(places(seen, own))))
-            })
-        },
+        |it, _| accessed(it, |file| file.does != Access::Read),
+    )
+    .from(FactSource::ProgramPaths),
+    field(
+        Subject::Invocation,
+        "deleted",
+        Subject::Places.as_type(),
+        Structure,
+        ["Files and directories that it deletes.", "program.deleted.outside"],
+        |it, _| deleted(it, false),
+    )
+    .from(FactSource::ProgramPaths),
+    field(
+        Subject::Invocation,
+        "deleted_trees",
+        Subject::Places.as_type(),
+        Structure,
+        [
+            "Directories that it deletes with everything below them, as far as `deleted` has them.",
+            "program.deleted_trees.whole_project",
+        ],
+        |it, _| deleted(it, true),
+    )
+    .from(FactSource::ProgramPaths),
+    field(
+        Subject::Invocation,
+        "moved",
+        Subject::Places.as_type(),
+        Structure,
+        ["Files and directories that it moves to another path.", "program.moved.outside"],
+        |it, _| accessed(it, |file| file.does == Access::Move),
     )
     .from(FactSource::ProgramPaths),
     field(
@@ -502,6 +521,72 @@ pub(super) const ROWS: &[FactRow] = &[
     .from(FactSource::Branch),
     field(
         Subject::Invocation,
+        "on_this_machine",
+        Type::Bool,
+        Structure,
+        [
+            "Whether it names hosts in addresses, and each of them is this machine. A host that is not known is another one.",
+            "program.on_this_machine",
+        ],
+        |it, _| {
+            let values = values(it);
+            on_program(it, |it, _, _| Ok(it.is_on_this_machine(values).into()))
+        },
+    ),
+    field(
+        Subject::Invocation,
+        "sent",
+        Type::Texts,
+        Structure,
+        [
+            "Values of its options that are sent, by `file_effects` of the vocabulary: `-d` of `curl`.",
+            "program.sent.join(\"\\n\").contains(\"$(\")",
+        ],
+        |it, _| on_program(it, |it, _, _| Ok(texts(it.sent.iter().map(|it| it.text.clone())))),
+    ),
+    field(
+        Subject::Invocation,
+        "is_dry_run",
+        Type::Bool,
+        Structure,
+        [
+            "Whether it only prints what it would do, or how it is used, by `dry_runs` of the vocabulary. Guards look at such a \
+             program only to allow it.",
+            "program.is_dry_run",
+        ],
+        |it, _| on_program(it, |it, _, _| Ok(it.is_dry_run.into())),
+    ),
+    field(
+        Subject::Invocation,
+        "request_effects",
+        Type::Texts,
+        Structure,
+        [
+            "What its HTTP request changes, by the method, the path, and the mutations of GraphQL, as `tool_effects` of the \
+             vocabulary names it: `deletes`. A request that changes something else has `changes`.",
+            "program.request_effects.len() > 0",
+        ],
+        |it, _| {
+            let known = request_knowledge(it);
+            on_program(it, |it, _, _| Ok(texts(it.request_effects(known))))
+        },
+    ),
+    field(
+        Subject::Invocation,
+        "has_credential",
+        Type::Bool,
+        Structure,
+        [
+            "Whether its HTTP request proves who calls: by a header, an option, or the address.",
+            "program.has_credential",
+        ],
+        |it, _| {
+            let known = request_knowledge(it);
+            on_program(it, |it, _, _| Ok(it.has_credential(known).into()))
+        },
+    ),
+    field(
+        Subject::Invocation,
         "asks_help",
         Type::Bool,
         Structure,
@@ -569,6 +654,17 @@ pub(super) const ROWS: &[FactRow] = &[
     ),
 ];
 
+/// What the pack knows about HTTP requests.
+fn request_knowledge(it: &Object) -> RequestKnowledge<'_> {
+    let lens = it.context().lens.lens();
+    RequestKnowledge {
+        clients: &lens.http_clients,
+        values: &lens.value_options,
+        effects: &lens.tool_effects,
+        words: &lens.tool_words,
+    }
+}
+
 fn recognized(it: &Object) -> Result<MatchedProgram, FactError> {
     it.view.program.ok_or_else(|| "no program was recognized".into())
 }
@@ -587,6 +683,33 @@ fn on_program(
 /// Returns the places of the files that fit.
 fn places(seen: &CallFacts, fits: impl Fn(&FileAccess) -> bool) -> Rc<[ResolvedPath]> {
     seen.call.files.iter().filter(|it| fits(it)).map(|it| it.place.clone()).collect()
+}
+
+/// The files of a program whose access fits.
+fn accessed(it: &Object, fits: impl Fn(&FileAccess) -> bool) -> Result<Dynamic, FactError> {
+    let at = recognized(it)?.at;
+    on_call(it, |seen| {
+        let own = |it: &FileAccess| it.program == Some(at) && fits(it);
+        Ok(it.part(ContextPart::Places(places(seen, own))))
+    })
+}
+
+/// The files that a program deletes; `trees`: only directories with everything below them. A program that is not known might
+/// delete what it is given.
+fn deleted(it: &Object, trees: bool) -> Result<Dynamic, FactError> {
+    let (at, values) = (recognized(it)?.at, values(it));
+    on_call(it, |seen| {
+        let program = seen.call.programs.get(at).filter(|it| it.name.is_empty());
+        let Some(program) = program else {
+            let is_own = |it: &FileAccess| it.does == Access::Delete && it.program == Some(at);
+            let found = places(seen, |it| is_own(it) && (it.tree || !trees));
+            return Ok(it.part(ContextPart::Places(found)));
+        };
+        let takes_trees = ["-r", "-R", "--recursive"].iter().any(|it| program.has(it, values));
+        let operands = program.operands(values).into_iter().filter(|_| takes_trees || !trees);
+        let found = operands.map(|it| program.place(it, true, &seen.around));
+        Ok(it.part(ContextPart::Places(found.collect())))
+    })
 }
 
 /// Returns the files that a program, or what its input comes from, reads.

@@ -7,6 +7,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use policyd_shell::call::PathMatchers;
+use policyd_shell::tool_vocabulary::{ToolEffect, ToolWords};
 use policyd_shell::vocabulary::{ShellVocabulary, ValueOptions, Wrapper};
 use policyd_yaml::rows::Rows;
 
@@ -256,6 +257,14 @@ impl ShellVocabulary for CompiledMatchers {
 
     fn is_shell_tool(&self, name: &str) -> bool {
         self.lens.shell_tools.iter().any(|tool| tool == name)
+    }
+
+    fn tool_words(&self) -> &ToolWords {
+        &self.lens.tool_words
+    }
+
+    fn tool_effects(&self) -> &[ToolEffect] {
+        &self.lens.tool_effects
     }
 }
 

@@ -9,6 +9,8 @@ use serde::{Deserialize, Serialize};
 
 use policyd_yaml::deferred::Lazy;
 
+pub use policyd_shell::tool_vocabulary::{HttpClient, ToolEffect, ToolWords};
+
 /// Configuration of the fold. The policy loader creates it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MatcherConfig {
@@ -37,6 +39,12 @@ pub struct MatcherConfig {
     pub kept_calls: BTreeSet<String>,
     /// Tools that run a shell command.
     pub shell_tools: Vec<String>,
+    /// Words in the names and inputs of tools that no list names.
+    pub tool_words: Lazy<ToolWords>,
+    /// What such tools do to something that is not a local file.
+    pub tool_effects: Lazy<Vec<ToolEffect>>,
+    /// Programs that send HTTP requests.
+    pub http_clients: Lazy<Rows<HttpClient>>,
     /// Programs whose operands are names of tasks, such as `make`.
     pub task_runners: Vec<String>,
     /// Programs whose first operand is a script, such as `python`.

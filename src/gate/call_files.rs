@@ -101,7 +101,7 @@ impl DiskReader<'_> {
         let is_of_file = |it: &&FileAccess| it.place.absolute.as_deref() == Some(path);
         let mut accesses = self.call_facts.call.files.iter().filter(is_of_file);
         let is_deleted = match file.program {
-            Some(_) => accesses.all(|it| it.does == Access::Delete),
+            Some(_) => accesses.all(|it| it.does.removes()),
             None => *change == ContentChange::Gone,
         };
         if file.program.is_some() {

@@ -230,7 +230,7 @@ impl ClientRule {
             Self::Tool { tool: wanted, argument: Some(argument) } => {
                 let accesses: &[Access] = match wanted.as_str() {
                     "Read" => &[Access::Read],
-                    "Edit" | "Write" => &[Access::Write, Access::Delete],
+                    "Edit" | "Write" => &[Access::Write, Access::Delete, Access::Move],
                     // A rule about something else than files concerns the tool as a whole.
                     _ => return word_matches(wanted, tool),
                 };

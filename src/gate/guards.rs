@@ -10,6 +10,7 @@ use super::allowances;
 use super::answers;
 use super::approvals;
 use super::call_files::DiskReader;
+use super::changed_code;
 use super::client_rules::ClientRules;
 use super::context::GateContext;
 use super::decision_logs;
@@ -53,7 +54,7 @@ const SHELL_VARIABLES: [&str; 6] = ["CDPATH", "PATH", "BASH_ENV", "ENV", "PS4", 
 pub(super) struct GuardDecision {
     pub(super) outcome: GuardsOutcome,
     /// The tool call as guards see it.
-    call_facts: Rc<CallFacts>,
+    pub(super) call_facts: Rc<CallFacts>,
     /// Ids of the guards that read something that the log does not contain, so that no replay can evaluate them.
     unreplayable: BTreeSet<String>,
     /// The rules of the client. `None` at other events than a permission prompt.
@@ -329,7 +330,12 @@ impl GuardEvaluation<'_> {
             around: &environment,
             disk: &GateDisk { world: self.context.world, environment: &environment },
         };
-        let call = self.context.request.event.call(analysis);
+        let mut call = self.context.request.event.call(analysis);
+        let values = &self.context.words.lens.lens().value_options;
+        if self.context.is_approval && guards::runs_project_code(self.context.policy, &call, values)
+        {
+            changed_code::add(self.context.world, &mut call, analysis);
+        }
         CallFacts { call, around: environment, ..CallFacts::default() }
     }
 

@@ -17,6 +17,7 @@ mod answers;
 mod approvals;
 mod call_files;
 mod calls;
+mod changed_code;
 mod client_rules;
 mod context;
 mod context_usage;

@@ -6,10 +6,10 @@ use std::path::Path;
 
 use policyd_base::limits::{CALL_PATCH_BYTES_MAX, CALL_PATCHES_MAX, CALL_PATHS_MAX};
 use policyd_facts::call::{
-    Access, Call, CallDisk, CallEnvironment, LinkTarget, ResolvedPath, normal,
+    Access, Call, CallDisk, CallEnvironment, LinkTarget, ResolvedPath, ScriptFile, normal,
 };
 use policyd_facts::glob::word_matches;
-use policyd_shell::limits::SHELL_TEXT_MAX;
+use policyd_shell::limits::SCRIPT_TEXT_MAX;
 use policyd_shell::path::in_folder;
 use policyd_world::{FileKind, World, WorldError};
 
@@ -169,15 +169,106 @@ impl CallDisk for GateDisk<'_> {
         }
     }
 
-    fn script(&self, path: &str) -> Option<String> {
-        let CallEnvironment { project, folder, home, temporary, .. } = self.environment;
-        let places = [project, folder, home].into_iter().chain(temporary);
-        // Other files are not a script of the project or of the user.
-        let contains = |it: &&String| !it.is_empty() && Path::new(path).starts_with(it);
-        places.into_iter().find(|it| contains(it))?;
-        let bytes = self.world.read(Path::new(path), SHELL_TEXT_MAX).ok()?;
-        String::from_utf8(bytes).ok().filter(|it| !it.contains('\0'))
+    fn script(&self, path: &str) -> ScriptFile {
+        if !self.has_script(path) {
+            return ScriptFile::Absent;
+        }
+        let file = read_script(self.world, Path::new(path));
+        // A link can lead to a program of the system.
+        let real = || self.world.real_path(Path::new(path));
+        let is_foreign = |it: &Path| !self.has_script(&it.to_string_lossy());
+        match file {
+            ScriptFile::Unread(_) if real().is_ok_and(|it| is_foreign(&it)) => ScriptFile::Absent,
+            file @ (ScriptFile::Absent
+            | ScriptFile::Text(_)
+            | ScriptFile::Program
+            | ScriptFile::Unread(_)) => file,
+        }
     }
+
+    fn matches(&self, pattern: &str) -> Option<Vec<String>> {
+        let (folder, pattern) = pattern.rsplit_once('/')?;
+        if folder.contains(['*', '?', '[']) {
+            return None;
+        }
+        let names = match self.world.list(Path::new(folder)) {
+            Ok(names) => names,
+            Err(WorldError::NotFound) => return Some(Vec::new()),
+            Err(_) => return None,
+        };
+        let pattern = without_sets(pattern);
+        let is_hidden = |it: &str| it.starts_with('.') && !pattern.starts_with('.');
+        let fits = |it: &String| !is_hidden(it) && word_matches(&pattern, it);
+        let found: Vec<String> =
+            names.into_iter().filter(fits).map(|it| in_folder(folder, &it)).collect();
+        (found.len() <= GLOB_SCRIPTS_MAX).then_some(found)
+    }
+}
+
+impl GateDisk<'_> {
+    /// Returns whether a path is one of a script of the project or of the user. Other files belong to the system.
+    fn has_script(&self, path: &str) -> bool {
+        let CallEnvironment { project, folder, home, temporary, .. } = self.environment;
+        let mut places = [project, folder, home].into_iter().chain(temporary);
+        places.any(|it| !it.is_empty() && Path::new(path).starts_with(it))
+    }
+}
+
+/// Files that a glob may fit if the call runs them.
+const GLOB_SCRIPTS_MAX: usize = 64;
+/// Bytes of a file in which the header of a program lies.
+const HEADER_BYTES: usize = 4096;
+
+/// Reads a file that a call runs. Bytes that are not UTF-8 are replaced.
+fn read_script(world: &dyn World, path: &Path) -> ScriptFile {
+    match world.read(path, SCRIPT_TEXT_MAX) {
+        Ok(bytes) if is_program(&bytes) => ScriptFile::Program,
+        Ok(bytes) if bytes.contains(&0) => ScriptFile::Unread("it contains a NUL byte"),
+        Ok(bytes) => ScriptFile::Text(String::from_utf8_lossy(&bytes).into_owned()),
+        Err(WorldError::NotFound) => ScriptFile::Absent,
+        Err(WorldError::TooLarge(_)) => {
+            let mut header = vec![0; HEADER_BYTES];
+            let read = world.open(path).and_then(|mut it| it.read_at(0, &mut header));
+            header.truncate(read.unwrap_or_default());
+            match is_program(&header) {
+                true => ScriptFile::Program,
+                false => ScriptFile::Unread("it is longer than 256 KB"),
+            }
+        }
+        Err(_) => ScriptFile::Unread("it cannot be read"),
+    }
+}
+
+/// Returns whether a file begins with the header of a compiled program: ELF, Mach-O, or PE. A shell refuses such a file only if a
+/// NUL byte is in its first line.
+fn is_program(bytes: &[u8]) -> bool {
+    let line = bytes.split(|it| *it == b'\n').next().unwrap_or_default();
+    let is_binary = line.iter().take(80).any(|it| *it == 0);
+    let is_elf = matches!(bytes, [0x7f, b'E', b'L', b'F', 1 | 2, 1 | 2, 1, ..]);
+    let is_mach = matches!(
+        bytes,
+        [0xcf | 0xce, 0xfa, 0xed, 0xfe, ..]
+            | [0xfe, 0xed, 0xfa, 0xce | 0xcf, ..]
+            | [0xca, 0xfe, 0xba, 0xbe, 0, 0, 0, 1..=8, ..]
+    );
+    let offset = bytes.get(0x3c..0x40).and_then(|it| <[u8; 4]>::try_from(it).ok());
+    let offset = offset.and_then(|it| usize::try_from(u32::from_le_bytes(it)).ok());
+    let pe = offset.and_then(|it| bytes.get(it..)?.get(..4));
+    let is_pe = bytes.starts_with(b"MZ") && pe == Some(b"PE\0\0");
+    is_binary && (is_elf || is_mach || is_pe)
+}
+
+/// Returns a glob in which each `[…]` is a `?`, which fits the same names and more.
+fn without_sets(glob: &str) -> String {
+    let mut out = String::new();
+    let mut rest = glob;
+    while let Some((before, behind)) = rest.split_once('[') {
+        let Some((_, after)) = behind.split_once(']') else { break };
+        out.push_str(before);
+        out.push('?');
+        rest = after;
+    }
+    out + rest
 }
 
 /// Returns whether a directory is also found by the other case of its letters.

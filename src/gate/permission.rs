@@ -92,11 +92,15 @@ pub(super) fn guard_objection(
     };
     let approval = context.for_approval(&request);
     let decision = GuardEvaluation { context: &approval }.decide(diagnostics);
-    let Some(GuardDecision { outcome, preferences, .. }) = decision else {
+    let Some(GuardDecision { outcome, preferences, call_facts, .. }) = decision else {
         return Objection::default();
     };
     let stops = |it: &&GuardVerdict| it.decision() >= Decision::Ask || it.would().is_some();
     let stopping = outcome.verdicts.iter().find(stops);
     let why = stopping.map(|it| format!("the guard `{}` would ask about it", it.id));
+    // Unknown code is not approved, whatever the guards of the pack are.
+    let scripts = call_facts.call.all_scripts();
+    let unread = scripts.into_iter().find(|it| it.call.beyond);
+    let why = why.or_else(|| unread.map(|it| format!("`{}` was not analyzed to its end", it.path)));
     Objection { why, preferences }
 }

@@ -1,6 +1,7 @@
 //! Guards about the files that a call runs: `bash x.sh`, `make t`. A guard looks at each program of such a file as at
 //! the programs of a command line. What is unknown in a file passes: a script works with variables, and a question about
-//! each of them would be noise. Guards that read the transcript are not evaluated.
+//! each of them would be noise. What was not analyzed does not pass: a guard with `in_scripts: only_changed` reads
+//! `action.not_analyzed`. Guards that read the transcript are not evaluated.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -21,10 +22,12 @@ use policyd_fact_table::source::{FactSource, FactSources};
 use policyd_facts::call::Script;
 use policyd_policy::Mode;
 use policyd_policy::guards::{Guard, GuardAction, GuardedScripts};
-use policyd_probe::git::Git;
+use policyd_probe::git::{Git, GitError};
 
 /// Time for the question whether a file is committed.
-const TIME_MAX: Duration = Duration::from_millis(300);
+const TIME_MAX: Duration = Duration::from_secs(1);
+/// Questions without an answer in time. After these, git is not asked again.
+const SILENT_MAX: usize = 2;
 /// One line is enough.
 const ANSWER_BYTES_MAX: usize = 4096;
 
@@ -42,20 +45,20 @@ impl ScriptGuards<'_> {
         evaluator: &mut FactEvaluator,
         outcome: &mut GuardsOutcome,
     ) {
-        let mut committed = BTreeMap::new();
+        let mut committed = CommittedFiles::default();
         for script in self.call_facts.call.all_scripts() {
             self.evaluate_script(script, context, evaluator, outcome, &mut committed);
         }
     }
 
-    /// Evaluates the guards about one file. `committed` contains the files for which git was asked already.
+    /// Evaluates the guards about one file.
     fn evaluate_script<'s>(
         &self,
         script: &'s Script,
         context: &Context,
         evaluator: &mut FactEvaluator,
         outcome: &mut GuardsOutcome,
-        committed: &mut BTreeMap<&'s str, bool>,
+        committed: &mut CommittedFiles<'s>,
     ) {
         let (policy, request) = (self.context.policy, self.context.request);
         let concerned = guards::script_guards(policy, &request.event, &script.call, request.now);
@@ -91,23 +94,37 @@ impl ScriptGuards<'_> {
             if !(stops || would_stop) {
                 continue;
             }
-            let skipped_state = match guard.in_scripts {
-                // An approval does not trust a committed file as the user's own.
-                GuardedScripts::Changed if self.context.is_approval => None,
-                GuardedScripts::Changed => Some(true),
-                GuardedScripts::Committed => Some(false),
-                GuardedScripts::None | GuardedScripts::All => None,
-            };
-            if let Some(skipped_state) = skipped_state {
-                let known = committed.entry(&script.path);
-                if *known.or_insert_with(|| self.is_committed(&script.path)) == skipped_state {
-                    continue;
-                }
-            }
-            verdict.script = self.location(script, &verdict.program);
+            let Some(note) = self.state_note(guard, script, committed) else { continue };
+            verdict.script = self.location(script, &verdict.program) + note;
             outcome.memory.extend(memory.extract_if(.., |it| it.guard == verdict.id));
             outcome.judged.extend((!outcome.judged.contains(&guard.id)).then(|| guard.id.clone()));
             outcome.add_script_verdict(verdict, &request.event);
+        }
+    }
+
+    /// Returns what the answer says of the state of a file. `None` if the guard does not look into a file in this state.
+    fn state_note<'s>(
+        &self,
+        guard: &Guard,
+        script: &'s Script,
+        committed: &mut CommittedFiles<'s>,
+    ) -> Option<&'static str> {
+        let skipped = match guard.in_scripts {
+            // An approval does not trust a committed file as the user's own.
+            GuardedScripts::Changed | GuardedScripts::OnlyChanged if self.context.is_approval => {
+                return Some("");
+            }
+            GuardedScripts::None | GuardedScripts::All => return Some(""),
+            GuardedScripts::Changed | GuardedScripts::OnlyChanged => CommitState::Committed,
+            GuardedScripts::Committed => CommitState::Changed,
+        };
+        let skips_unknown = guard.in_scripts == GuardedScripts::Committed;
+        match committed.state(&script.path, || self.state(&script.path)) {
+            state if state == skipped => None,
+            // Other guards judge it as a changed file.
+            CommitState::Unknown if skips_unknown => None,
+            CommitState::Unknown => Some(" (git did not answer in time, so it counts as changed)"),
+            CommitState::Committed | CommitState::Changed => Some(""),
         }
     }
 
@@ -126,16 +143,52 @@ impl ScriptGuards<'_> {
 
     /// Returns whether the user committed a file in this form. A file outside the project and outside temporary
     /// directories counts as the user's, too.
-    fn is_committed(&self, path: &str) -> bool {
+    fn state(&self, path: &str) -> CommitState {
         let (path, root) = (Path::new(path), &self.context.project.root);
         if !path.starts_with(root) {
-            return !self.call_facts.around.temporary.iter().any(|it| path.starts_with(it));
+            let is_temporary =
+                self.call_facts.around.temporary.iter().any(|it| path.starts_with(it));
+            return if is_temporary { CommitState::Changed } else { CommitState::Committed };
         }
         let folder = path.parent().unwrap_or(root);
         let shown = path.display().to_string();
         let words = ["status", "--porcelain", "--ignored", "--untracked-files=all", "--", &shown];
         let git = Git::new(self.context.world, folder, root, TIME_MAX, ANSWER_BYTES_MAX);
-        git.ask(&words).is_some_and(|it| it.stdout.is_empty())
+        match git.answer(&words) {
+            Ok(answer) if answer.stdout.is_empty() => CommitState::Committed,
+            Ok(_) | Err(GitError::Failed) => CommitState::Changed,
+            Err(GitError::NoAnswer) => CommitState::Unknown,
+        }
+    }
+}
+
+/// Whether the user committed a file in its form.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum CommitState {
+    Committed,
+    Changed,
+    /// git did not answer in time. The file is judged as a changed one, and the message says so.
+    Unknown,
+}
+
+/// The files for which git was asked already.
+#[derive(Default)]
+struct CommittedFiles<'s> {
+    known: BTreeMap<&'s str, CommitState>,
+    /// Questions without an answer.
+    silent: usize,
+}
+
+impl<'s> CommittedFiles<'s> {
+    /// Returns the state of a file, which `ask` finds out.
+    fn state(&mut self, path: &'s str, ask: impl FnOnce() -> CommitState) -> CommitState {
+        if let Some(known) = self.known.get(path) {
+            return *known;
+        }
+        let state = if self.silent < SILENT_MAX { ask() } else { CommitState::Unknown };
+        self.silent += usize::from(state == CommitState::Unknown);
+        self.known.insert(path, state);
+        state
     }
 }
 

@@ -78,6 +78,7 @@ pub const CASES: &[(&str, &str)] = &[
     ("guards.yaml", include_str!("../../policies/tests/guards.yaml")),
     ("guards_effects.yaml", include_str!("../../policies/tests/guards_effects.yaml")),
     ("guards_flows.yaml", include_str!("../../policies/tests/guards_flows.yaml")),
+    ("guards_origins.yaml", include_str!("../../policies/tests/guards_origins.yaml")),
     ("guards_forms.yaml", include_str!("../../policies/tests/guards_forms.yaml")),
     ("guards_words.yaml", include_str!("../../policies/tests/guards_words.yaml")),
     ("guards_gate.yaml", include_str!("../../policies/tests/guards_gate.yaml")),

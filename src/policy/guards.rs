@@ -82,6 +82,8 @@ pub struct Guard {
     pub in_scripts: GuardedScripts,
     /// The guard applies only if the user approves calls up to this level.
     pub level: ApprovalLevel,
+    /// Whether the programs that the guard approves load code of the project.
+    pub runs_code: bool,
     /// Whether the guard replaces secrets, so that it does not apply to a result without secrets.
     pub masks: bool,
     /// Conditions, effect, and texts.
@@ -170,9 +172,10 @@ impl Guards {
         effects: CallEffects,
     ) -> impl Iterator<Item = &Guard> {
         let programs: BTreeSet<&str> = programs.chain([NO_PROGRAMS]).collect();
-        let names = programs.iter().map(|it| format!("{} {it}", event.name()));
-        let of_effects = effect_names(effects).map(|it| format!("{} {it}", event.name()));
-        let names: Vec<String> = names.chain(of_effects).collect();
+        let programs = programs.into_iter().map(str::to_owned);
+        let labels = effects.labels().map(str::to_owned).chain(effect_names(effects));
+        let names: Vec<String> =
+            programs.chain(labels).map(|it| format!("{} {it}", event.name())).collect();
         let found = self.rules.named_any(names.iter().map(String::as_str));
         found.filter(move |it| it.on.contains(&event)).collect::<Vec<_>>().into_iter()
     }
@@ -274,11 +277,14 @@ pub enum GuardedScripts {
     All,
     /// Only files that the user committed, and not the call itself.
     Committed,
+    /// Files that git does not have in this form, and not the call itself.
+    OnlyChanged,
 }
 
 impl Word for GuardedScripts {
-    const NAMES: &'static [&'static str] = &["none", "changed", "all", "committed"];
-    const VALUES: &'static [Self] = &[Self::None, Self::Changed, Self::All, Self::Committed];
+    const NAMES: &'static [&'static str] = &["none", "changed", "all", "committed", "only_changed"];
+    const VALUES: &'static [Self] =
+        &[Self::None, Self::Changed, Self::All, Self::Committed, Self::OnlyChanged];
 }
 
 /// Effect of a guard that cannot be evaluated; the weakest first.
@@ -341,6 +347,7 @@ pub(super) struct GuardKeys {
     on_error: OnUnknown,
     in_scripts: GuardedScripts,
     level: ApprovalLevel,
+    runs_code: bool,
     expires_millis: Option<i64>,
 }
 
@@ -359,8 +366,8 @@ record! {
         on: TEXTS, "Its events; `pre_tool_use` by default.";
         tools: TEXTS => tools, "Tools it applies to; `*` matches any characters. Default: all.";
         commands: TEXTS => commands,
-            "Programs it looks at, as in `vocabulary.yaml`: `rm`, `git push`. Its expressions \
-             are asked for each such program of a command line, which they see as `program`.";
+            "Programs it looks at, as in `vocabulary.yaml`: `rm`, `git push`. `@deletes` and `@moves` are all programs that do \
+             so to a file. Its expressions are asked for each such program of a command line, which they see as `program`.";
         except_commands: TEXTS => except_commands,
             "Programs of `commands` that it does not look at; cheaper than `unless`.";
         when: Kind::Expression => when, "Holds where it fires; always, where absent.";
@@ -386,11 +393,14 @@ record! {
             "Effect if it is unknown whether it fires; `warn` by default.";
         in_scripts: words::<GuardedScripts>() => in_scripts,
             "If a call runs a file: which files it looks into. `changed`, the default, is a file that git does not \
-             have in this form; `all` also looks into committed files; `committed` looks into these alone, and not at the call. What is \
-             unknown in a file passes.";
+             have in this form; `all` also looks into committed files; `committed` looks into these alone, and \
+             `only_changed` into the other ones, both not at the call. What is unknown in a file passes.";
         level: Kind::Choice(&["read", "work"]) => level by LEVEL,
             "A guard that allows at `permission_request`: the level of `approvals` in the user's `config.yaml` from which \
              on it applies. Without this key, it always applies.";
+        runs_code: Kind::Bool => runs_code,
+            "Of a guard with `level`: its programs load code of the project. Such a call is approved only if no guard would stop \
+             what the changed files of code do.";
         expires: Kind::Date => expires_millis by EXPIRES, "From this day on it is not judged.";
         reason: Kind::Text, "Why it is an exception.";
         use ENABLED;
@@ -453,6 +463,7 @@ impl Builder<'_> {
         self.guarded_events.clear();
         let uses = std::mem::take(&mut self.uses);
         self.report_unknown_memory(entry);
+        self.report_unknown_effects(entry);
         let verb = self.verb(entry, &keys);
         self.report_unsupported(entry, verb, &on);
         let tree = keys.when.as_ref().and_then(|condition| Expr::parse(&condition.text));
@@ -493,9 +504,24 @@ impl Builder<'_> {
             line_texts,
             in_scripts: keys.in_scripts,
             level: keys.level,
+            runs_code: keys.runs_code,
             masks: body.verb == GuardAction::Mask,
             body: body.into(),
         })
+    }
+
+    /// Reports effects in `commands` that programs cannot have. `except_commands` lists programs only.
+    fn report_unknown_effects(&mut self, entry: &LayerEntry) {
+        let known = CallEffects::OF_PROGRAMS.map(|it| it.0);
+        for (key, known) in [("commands", known.as_slice()), ("except_commands", &[])] {
+            let nodes = entry.get(key).map(Node::one_or_items).unwrap_or_default();
+            for node in nodes {
+                let name = node.text().unwrap_or_default();
+                if name.starts_with('@') && !known.contains(&name) {
+                    self.unknown("unknown-name", "effect", node, known);
+                }
+            }
+        }
     }
 
     /// Reports entries of the memory that a guard changes and that no pack has.

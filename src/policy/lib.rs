@@ -49,6 +49,7 @@ pub mod shapes;
 mod shared;
 pub mod signals;
 pub mod tables;
+mod tool_vocabulary;
 mod vocabulary;
 
 pub use breakers::{LoadTier, Route};

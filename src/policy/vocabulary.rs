@@ -11,10 +11,13 @@ use super::field_value::FieldValue;
 use super::fields::{GLOBS, REGEX_LIST, REPLACES, TEXTS};
 use super::record::{Conversion, REGEXES, RecordType, record};
 use super::shared::SharedValue;
+use super::tool_vocabulary::{
+    EFFECTS as EFFECTS_OF_TOOLS, HTTP_CLIENT, HTTP_CLIENTS, TOOL_EFFECT, TOOL_WORDS, WORDS,
+};
 use policyd_expr::table::list_name;
 use policyd_fact_table::pattern::{StoredPattern, TextPatternSource};
 use policyd_facts::call::{
-    CodeCall, FileEffect, Interpreter, OperandSelector, ProgramDatabase, ShellValue,
+    CodeCall, DryRun, FileEffect, Interpreter, OperandSelector, ProgramDatabase, ShellValue,
 };
 use policyd_facts::lens::{
     CommandKind, ContentPattern, FileKindRow, MatcherConfig, PathList, TestSign, ValueOptions,
@@ -125,6 +128,9 @@ record! {
         read: OPERANDS => read, "Operands that they read.";
         write: OPERANDS => write, "Operands that they write.";
         delete: OPERANDS => delete, "Operands that they delete.";
+        move: OPERANDS => moves, "Operands that they move to another path.";
+        recursive: TEXTS => recursive,
+            "Command patterns of those that delete a folder with everything below it: `rm -r`.";
         saves: OPERANDS => saves,
             "Operands that are addresses, what is there saved under the last step of each.";
         read_options: TEXTS => read_options, "Options whose value is a file that they read.";
@@ -149,10 +155,17 @@ record! {
              Without a second operand, the directory is the last step of the address, without `.git`.";
         marked_options: TEXTS => marked_options,
             "Options whose value is a text, or a file that they read behind `@`: `-d` of `curl`.";
+        sent_options: TEXTS => sent_options,
+            "Further options whose value they send: `--data-raw` of `curl`.";
         lists: OPERANDS => lists,
             "Operands that are folders whose files they print; without such an operand, it is the working folder.";
         unpacks: Kind::Bool => unpacks,
             "Whether they write files of any names below a folder of `tree_options`, or below their working folder.";
+    }
+
+    const DRY_RUN: RecordType<DryRun> = {
+        programs [mandatory()]: TEXTS => programs, "Command patterns.";
+        options [mandatory()]: TEXTS => options, "The options: `--dry-run`.";
     }
 
     const INTERPRETER: RecordType<Interpreter> = {
@@ -261,8 +274,19 @@ record! {
         tool_folders: GLOBS => lens.tool_folders by DEFERRED_TEXTS,
             "Programs that a project installs for itself, as globs of paths: `**/node_modules/.bin/*`.";
         read_tools: TEXTS => knowledge.read_tools, "Tools that read files.";
+        tool_words: TOOL_WORDS.map => lens.tool_words by WORDS,
+            "Words in the names of tools that no list names, and keys of their inputs. Words are in lower case. Keys contain \
+             letters and digits only: `filepath` for `file_path`.";
+        tool_effects: TOOL_EFFECT.list => lens.tool_effects by EFFECTS_OF_TOOLS,
+            "What such tools do to something that is not a local file. All conditions of a row must be true. The rows also \
+             apply to mutations of GraphQL and to paths of requests.";
+        http_clients: HTTP_CLIENT.list => lens.http_clients by HTTP_CLIENTS,
+            "Programs that send HTTP requests.";
         prose_programs: TEXTS => knowledge.prose_programs,
             "Programs whose arguments are names or prose, and not commands: `git`, `grep`, `pytest`.";
+        dry_runs: DRY_RUN.list => knowledge.dry_runs by DRY_RUNS,
+            "Programs that only print what they would do, or how they are used, if they are given one of some options. They \
+             have no effects then, and guards do not look at them.";
         file_effects: EFFECT.list => knowledge.effects by EFFECTS,
             "What programs do with the files they are given.";
         interpreters: INTERPRETER.list => knowledge.interpreters by INTERPRETERS,
@@ -321,6 +345,9 @@ const PATH_LISTS: Conversion<Lazy<Vec<PathList>>> = Conversion::reading(|map, bu
 
 const WRAPPERS: Conversion<Lazy<Rows<Wrapper>>> =
     Conversion::reading(|list, builder| Some((WRAPPER.items.read)(list, builder)?.into()));
+
+const DRY_RUNS: Conversion<Lazy<Rows<DryRun>>> =
+    Conversion::reading(|list, builder| Some((DRY_RUN.items.read)(list, builder)?.into()));
 
 const EFFECTS: Conversion<Lazy<Rows<FileEffect>>> =
     Conversion::reading(|list, builder| Some((EFFECT.items.read)(list, builder)?.into()));

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use super::outside_of;
 use policyd_base::limits::GIT_CONFIG_BYTES_MAX;
-use policyd_world::{CommandOutput, ExternalCommand, World};
+use policyd_world::{CommandOutput, ExternalCommand, World, WorldError};
 
 /// Global options of every call: no lock, pager, file system monitor, hook, signature check,
 /// submodule summary, or quoted path. These options override every configuration file.
@@ -62,8 +62,17 @@ pub struct Git<'a> {
     /// Deadline of all calls, as [`World::elapsed`] counts.
     end: Option<Duration>,
     output_max: usize,
-    /// Options that disable the repository's filters. `None` if the filters are unknown.
-    filters: OnceCell<Option<Vec<String>>>,
+    /// Options that disable the repository's filters.
+    filters: OnceCell<Result<Vec<String>, GitError>>,
+}
+
+/// Why git said nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum GitError {
+    /// git failed or is not installed, the directory is not in a repository, or the filters are unknown.
+    Failed,
+    /// git did not end in time. What it would say is unknown, and another call can succeed.
+    NoAnswer,
 }
 
 impl<'a> Git<'a> {
@@ -89,15 +98,29 @@ impl<'a> Git<'a> {
     /// Runs git. `None` if it fails, or if the filters are unknown.
     #[must_use]
     pub fn ask(&self, words: &[&str]) -> Option<CommandOutput> {
-        let filters = self.filters.get_or_init(|| self.filters()).as_ref()?;
-        self.call(filters, words, self.output_max).filter(|it| it.code == Some(0))
+        self.answer(words).ok()
     }
 
-    fn call(&self, options: &[String], words: &[&str], output_max: usize) -> Option<CommandOutput> {
+    /// Runs git.
+    ///
+    /// # Errors
+    /// [`GitError`], if git fails or does not end in time.
+    pub fn answer(&self, words: &[&str]) -> Result<CommandOutput, GitError> {
+        let filters = self.filters.get_or_init(|| self.filters()).as_ref().map_err(|it| *it)?;
+        let answer = self.call(filters, words, self.output_max)?;
+        Some(answer).filter(|it| it.code == Some(0)).ok_or(GitError::Failed)
+    }
+
+    fn call(
+        &self,
+        options: &[String],
+        words: &[&str],
+        output_max: usize,
+    ) -> Result<CommandOutput, GitError> {
         let left = self.end.map(|end| end.saturating_sub(self.world.elapsed()));
         let deadline = left.map_or(self.deadline, |left| left.min(self.deadline));
         if deadline.is_zero() {
-            return None;
+            return Err(GitError::NoAnswer);
         }
         let argv = NEUTRAL.iter().map(|it| (*it).to_owned());
         let argv = argv.chain(options.iter().cloned());
@@ -112,19 +135,32 @@ impl<'a> Git<'a> {
             path_reduced: true,
             ..ExternalCommand::default()
         };
-        self.world.run(&command).ok()
+        self.world.run(&command).map_err(|error| match error {
+            WorldError::TimedOut => GitError::NoAnswer,
+            WorldError::NotFound
+            | WorldError::AlreadyExists
+            | WorldError::Io(_)
+            | WorldError::Unsupported
+            | WorldError::Locked(_)
+            | WorldError::TooLarge(_)
+            | WorldError::NotAFile
+            | WorldError::PowerLoss => GitError::Failed,
+        })
     }
 
     /// Returns the options that keep `status` and `diff` from running the repository's filters.
     /// Attributes cannot disable them, because git always reads `.git/info/attributes`.
-    fn filters(&self) -> Option<Vec<String>> {
+    fn filters(&self) -> Result<Vec<String>, GitError> {
         let told = self.call(&[], &FILTERS, GIT_CONFIG_BYTES_MAX)?;
-        match told.code {
-            Some(0) if !told.truncated => off(&String::from_utf8(told.stdout).ok()?),
+        let options = match told.code {
+            Some(0) if !told.truncated => {
+                String::from_utf8(told.stdout).ok().and_then(|it| off(&it))
+            }
             // Git found no filter.
             Some(1) => Some(Vec::new()),
             Some(_) | None => None,
-        }
+        };
+        options.ok_or(GitError::Failed)
     }
 }
 

@@ -406,7 +406,7 @@ mod tests {
         let screen = Screen { columns: Some(80), color: false };
         for name in globals().map(|it| it.name) {
             let shown = to_text(&find(name).unwrap(), screen);
-            assert!(shown.lines().count() <= 40, "{name}\n{shown}");
+            assert!(shown.lines().count() <= 50, "{name}\n{shown}");
             assert!(shown.lines().all(|it| it.chars().count() <= 80), "{name}\n{shown}");
         }
     }

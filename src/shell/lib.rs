@@ -23,4 +23,5 @@ pub mod path;
 pub mod pattern;
 pub mod program;
 pub mod shell;
+pub mod tool_vocabulary;
 pub mod vocabulary;

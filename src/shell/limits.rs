@@ -17,6 +17,8 @@ pub const SHELL_DEPTH_MAX: usize = 6;
 pub const SHELL_NESTING_MAX: usize = 64;
 /// Parser steps, in hundreds, for one shell text. A text that needs more counts as not understood.
 pub const SHELL_STEPS_MAX: usize = 1_000;
+/// A file that a call runs, in bytes.
+pub const SCRIPT_TEXT_MAX: usize = 256 * 1024;
 /// A command line that is parsed as shell, in bytes.
 pub const SHELL_TEXT_MAX: usize = 64 * 1024;
 /// Programs that are read from one command line.

@@ -347,8 +347,8 @@ impl ProgramReader<'_> {
 
 /// Parses shell text. `None` if the parser needs more steps than allowed.
 ///
-/// After a line of only assignments and redirections, the grammar may parse the next line as a part
-/// of the same command. Such a line is parsed again with `;` at its end.
+/// After a line of only assignments and redirections, and before a line that begins with `\`, the grammar may parse the next line
+/// as a part of the same command. Such a line is parsed again with `;` at its end, or without the `\`.
 pub(crate) fn syntax(source: &str) -> Option<Tree> {
     let mut parser = Parser::new();
     parser.set_language(&tree_sitter_bash::LANGUAGE.into()).ok()?;
@@ -361,36 +361,48 @@ pub(crate) fn syntax(source: &str) -> Option<Tree> {
             return Some(tree);
         }
         ended = text.to_owned();
-        for end in ends {
+        for (end, sign) in ends {
             let blanks = " ".repeat(end.len().saturating_sub(1));
-            ended.replace_range(end, &format!(";{blanks}"));
+            ended.replace_range(end, &format!("{sign}{blanks}"));
         }
         tree = parse_once(&mut parser, &ended)?;
     }
 }
 
-/// Returns the line ends inside simple commands: the newline, or the comment before it.
-fn missed_ends(tree: &Tree, source: &str) -> Vec<Range<usize>> {
+/// Returns the line ends inside simple commands, each with its replacement: the newline, the comment before it, or the `\` behind it.
+fn missed_ends(tree: &Tree, source: &str) -> Vec<(Range<usize>, char)> {
     let mut found = Vec::new();
-    if !source.trim_end().contains('\n') || !source.contains(['=', '>', '<']) {
+    let may_miss = source.contains(['=', '>', '<']) || source.contains("\n\\");
+    if !source.trim_end().contains('\n') || !may_miss {
         return found;
     }
     let mut cursor = tree.walk();
-    // Whether each node above is a command: a node finds its own parent only from the root.
-    let mut above: Vec<bool> = Vec::new();
+    // The kind of each node above: a node finds its own parent only from the root.
+    let mut above: Vec<&str> = Vec::new();
     loop {
         let node = cursor.node();
-        if above.last() == Some(&true)
+        let is_word = matches!(node.kind(), "word" | "concatenation");
+        // The newlines before `\` become a part of the word. They also separate the items of an array.
+        if is_word
+            && above.last().is_some_and(|it| *it != "array")
+            && let Some(word) = source.get(node.byte_range()).filter(|it| it.starts_with('\n'))
+        {
+            let at = node.start_byte();
+            let sign = word.find('\\').filter(|it| {
+                word.as_bytes().get(it + 1).is_some_and(|next| next.is_ascii_alphanumeric())
+            });
+            found.push(sign.map_or((at..at + 1, ';'), |it| (at + it..at + it + 1, ' ')));
+        } else if above.last() == Some(&"command")
             && let Some(next) = node.next_sibling()
         {
             let gap = source.get(node.end_byte()..next.start_byte()).unwrap_or_default();
             found.extend(line_end(gap).map(|at| match node.kind() {
-                "comment" => node.byte_range(),
-                _ => node.end_byte() + at..node.end_byte() + at + 1,
+                "comment" => (node.byte_range(), ';'),
+                _ => (node.end_byte() + at..node.end_byte() + at + 1, ';'),
             }));
         }
         if cursor.goto_first_child() {
-            above.push(node.kind() == "command");
+            above.push(node.kind());
             continue;
         }
         while !cursor.goto_next_sibling() {

@@ -5,6 +5,8 @@ use std::borrow::Cow;
 use policyd_yaml::rows::{RowNames, Rows};
 use serde::{Deserialize, Serialize};
 
+use crate::tool_vocabulary::{ToolEffect, ToolWords};
+
 /// The wrappers, options and tools that a pack names.
 pub trait ShellVocabulary: std::fmt::Debug {
     /// Returns the programs that run another program given in their arguments.
@@ -21,6 +23,12 @@ pub trait ShellVocabulary: std::fmt::Debug {
 
     /// Returns whether calls of this tool run a shell command.
     fn is_shell_tool(&self, name: &str) -> bool;
+
+    /// Returns the words in the names and inputs of tools that no list names.
+    fn tool_words(&self) -> &ToolWords;
+
+    /// Returns what such tools do to something that is not a local file.
+    fn tool_effects(&self) -> &[ToolEffect];
 }
 
 /// A program that runs another program: `sudo`, `timeout 60`, `uv run`, `bash -c`.

@@ -459,9 +459,13 @@ fn an_override_moves_a_guard_to_where_its_condition_knows_something() {
         "PD230",
         &[("session_start", "`action.secrets` is not available at"), ("user_prompt_submit", "")],
     );
-    let away = |it: &str| format!("- id: moved_away\n  override: true\n  {it}\n");
+    let away = |it: &str| {
+        format!(
+            "- id: own\n  {it}\n  when: 'action.deletes([\"**/*.md\"])'\n  decision: deny\n  message: No.\n"
+        )
+    };
     check_made(
-        ("destructive-commands.yaml", away),
+        ("guards.yaml", away),
         "PD241",
         &[("tools: [Edit, Write]", "deletes a file"), ("tools: [Bash, Write]", "")],
     );

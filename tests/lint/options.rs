@@ -74,3 +74,16 @@ fn options_of_probes_and_of_the_vocabulary_are_looked_at() {
         ],
     );
 }
+
+#[test]
+fn effects_of_programs_have_known_names() {
+    let unknown = "unknown effect `@deletes`";
+    each(
+        "PD106",
+        &[
+            ("  commands: [\"@deletes\", \"@moves\", deploy]", ""),
+            ("  commands: [\"@delets\"]", "unknown effect `@delets`"),
+            ("  commands: [deploy]\n  except_commands: [\"@deletes\"]", unknown),
+        ],
+    );
+}

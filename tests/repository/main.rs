@@ -13,6 +13,7 @@ mod case_keys;
 mod circles;
 mod crates;
 mod language;
+mod limits;
 mod names;
 mod packages;
 mod readme;

@@ -43,7 +43,8 @@ pub fn matching_programs<'a>(
 }
 
 /// Returns the pattern by which a guard matches a program. An unknown program matches a pattern
-/// that does not consist of a name alone. A program that only prints its help concerns no guard but one that allows it.
+/// that does not consist of a name alone. A program that only prints its help, or what it would do, concerns no guard but
+/// one that allows it.
 fn pattern_of<'g>(
     guard: &'g Guard,
     program: &Invocation,
@@ -51,7 +52,7 @@ fn pattern_of<'g>(
     values: &Rows<ValueOptions>,
 ) -> Option<&'g CommandPattern> {
     // Most programs end here, and no pattern is decoded.
-    if !guard.names.may_have(name) {
+    if !may_match(guard, program, name) {
         return None;
     }
     if may_be_any(program) {
@@ -62,14 +63,22 @@ fn pattern_of<'g>(
     let is_one = |it: &&CommandPattern| program.is(it, values);
     let is_excepted = || guard.except_commands.named(&program.name).any(|it| is_one(&it));
     let mut found = guard.commands.named(&program.name).filter(is_one);
-    let first = found.next()?;
+    let by_effect = || program.effects.labels().find_map(|it| guard.commands.named(it).next());
+    let first = found.next().or_else(by_effect)?;
     let is_help = || {
         let words = program.words_before_help(values)?;
         let mut patterns = std::iter::once(first).chain(found);
         patterns.find(|it| it.operands(&program.name, values) == words)
     };
-    let is_left_out = || guard.body.verb != GuardAction::Allow && is_help().is_some();
+    let prints_only = || program.is_dry_run || is_help().is_some();
+    let is_left_out = || guard.body.verb != GuardAction::Allow && prints_only();
     Some(first).filter(|_| !is_excepted() && !is_left_out())
+}
+
+/// Returns whether a guard might match a program, without decoding its patterns.
+pub(super) fn may_match(guard: &Guard, program: &Invocation, name: HashedName) -> bool {
+    let has_label = |it| guard.names.may_have(HashedName::new(it));
+    guard.names.may_have(name) || program.effects.labels().any(has_label)
 }
 
 /// Returns whether a program is unknown.
@@ -130,10 +139,11 @@ impl GuardEvaluator<'_> {
             };
         }
         // Most command guards end here.
-        if self.words.is_empty() && !self.names.iter().any(|it| self.guard.names.may_have(*it)) {
+        let seen = Rc::clone(self.seen);
+        let mut programs = seen.call.programs.iter().zip(self.names);
+        if self.words.is_empty() && !programs.any(|(it, name)| may_match(self.guard, it, *name)) {
             return GuardResult::NotApplicable;
         }
-        let seen = Rc::clone(self.seen);
         let (mut concerned, mut silent) = (false, Vec::new());
         let mut doubt: Option<(String, String)> = None;
         let mut allowed: Option<(GuardOutput, Vec<usize>)> = None;
@@ -155,7 +165,9 @@ impl GuardEvaluator<'_> {
                 Ok(true) if !dark => return self.fires(body, &line(program)),
                 Ok(true) => {
                     let why = format!("what `{}` runs cannot be known", program.called.text);
-                    doubt = doubt.or(Some((why, line(program))));
+                    let is_shown = body.on_error != OnUnknown::Warn;
+                    let shown = if is_shown { line(program) } else { String::new() };
+                    doubt = doubt.or(Some((why, shown)));
                 }
                 Ok(false) => silent = self.explained(body),
                 Err(why) if !dark => doubt = doubt.or(Some((why.message, line(program)))),
@@ -173,7 +185,9 @@ impl GuardEvaluator<'_> {
         // Above a limit all guards answer together, see `judge`.
         let mut programs = self.guard.commands.iter().map(|it| it.program());
         if let Some(why) = seen.call.unread.first().filter(|_| !seen.call.beyond)
-            && programs.any(|it| named(self.words, it))
+            && programs.any(|it| {
+                named(self.words, it) || seen.call.suspected.labels().any(|label| label == it)
+            })
         {
             let why = format!("the command line was not understood: {why}");
             let message = "Write it in a simpler form, or each command separately.".to_owned();
@@ -245,6 +259,11 @@ impl GuardEvaluator<'_> {
     }
 
     fn unknown(&mut self, body: &GuardBody, why: String, program: &str) -> GuardResult {
+        if self.guard.of_programs && program.is_empty() {
+            // What an unknown program might do is one notice, whichever guards it concerns.
+            let doubt = Doubt { question: String::new(), why };
+            return self.doubts(body, String::new(), doubt, "");
+        }
         let parts =
             MessageParts::of(first_template(&body.message, self.evaluator).unwrap_or_default());
         let question = as_question(&template::render(parts.claim, self.evaluator));

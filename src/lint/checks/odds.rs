@@ -208,7 +208,8 @@ pub(super) fn programs_of<'a>(
     let patterns = named.one_or_items().iter().filter_map(Node::text);
     // Programs are known by their base name.
     let first = patterns.filter_map(|it| it.split_whitespace().next()?.rsplit(['/', '\\']).next());
-    Some(first.collect())
+    // Any program can have an effect.
+    Some(first.map(|it| if it.starts_with('@') { "*" } else { it }).collect())
 }
 
 /// What an entry is for.

@@ -40,8 +40,9 @@ impl Scanner<'_> {
         }
         let Some(body) = node.child_by_field_name("body") else { return ShellOutput::default() };
         let mut output = ShellOutput::empty();
-        // Without a known value, the body may not run.
-        let is_run = words.iter().any(ShellText::is_known);
+        // Without a known value, the body may not run; that of `select` runs only if the user answers.
+        let is_select = child_of_kind(node, "select").is_some();
+        let is_run = !is_select && words.iter().any(ShellText::is_known);
         let before = (!is_run).then(|| (scope.variables.clone(), scope.folder.clone()));
         let is_open = words.iter().any(|it| !it.is_known());
         self.loops += usize::from(is_open);

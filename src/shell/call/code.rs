@@ -11,6 +11,7 @@ use std::str::Chars;
 
 use super::awk::is_awk;
 use super::code_flow::{CallSite, CodeFlow};
+use super::code_requests::{CLIENT, method, request_options};
 use super::code_text::{UNKNOWN, path_text, shell_text, simplified};
 use super::invocation::{Invocation, StandardInput, is_standard_input};
 use super::powershell;
@@ -20,7 +21,6 @@ use super::shell_state::ShellState;
 use super::shell_text::ShellText;
 use super::wrappers::line;
 use crate::glob::word_matches;
-use crate::limits::SHELL_TEXT_MAX;
 use crate::shell::escape_number;
 
 /// The subcommand of `deno` and `bun` before a file.
@@ -120,7 +120,7 @@ impl Scanner<'_> {
 
     /// Runs the programs that a piece of code starts.
     pub(super) fn run_code(&mut self, program: &str, code: &str, scope: &mut ShellState) {
-        if code.len() > SHELL_TEXT_MAX {
+        if code.len() > self.text_max() {
             self.mark_over_limit("the code that it runs is too long");
             return;
         }
@@ -190,7 +190,17 @@ impl Scanner<'_> {
                 // It is probably one of the files that the code lists.
                 None => around.listed.iter().map(ShellText::below).collect(),
             });
-            let given: Vec<ShellText> = given.collect();
+            let mut given: Vec<ShellText> = given.collect();
+            if row.like.first().is_some_and(|it| it == CLIENT) {
+                // `requests.request("DELETE", address)`
+                let method = given.first().and_then(|it| method(&it.text));
+                let mut options = request_options(arguments.iter().filter(|it| is_setting(it)));
+                if let Some(method) = method {
+                    given.remove(0);
+                    options.extend(["-X", method.as_str()].map(ShellText::known));
+                }
+                given.splice(0..0, options);
+            }
             let fetches = row.like == [PRINTS] && given.first().is_some_and(is_address);
             let like = row.like.iter().map(|it| if fetches { FETCHES } else { it.as_str() });
             let words = like.map(ShellText::known).chain(given).collect();

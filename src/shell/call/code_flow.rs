@@ -10,7 +10,7 @@ use std::ops::Range;
 use super::code_tokens::{CodeName, CodeTokens};
 
 /// Rounds in which names pass data on, at most.
-const ROUNDS_MAX: usize = 8;
+const ROUNDS_MAX: usize = 16;
 /// Names that the search looks at, at most.
 const WORK_MAX: usize = 400_000;
 /// Arguments by which a client proves who it is.
@@ -86,7 +86,8 @@ struct FlowSearch<'a> {
 }
 
 impl CodeFlow {
-    /// Finds the flow between calls in the code of a program of this name. `None` if that takes too long.
+    /// Finds the flow between calls in the code of a program of this name. `None` if that takes too long, or if names still
+    /// pass data on after the last round.
     pub(super) fn of(language: &str, code: &str, sites: &[CallSite]) -> Option<Self> {
         let tokens = CodeTokens::of(language, code);
         let mut search = FlowSearch {
@@ -105,9 +106,9 @@ impl CodeFlow {
         search.add_filled();
         let methods = search.method_calls();
         // A name that only receives data is not the object that a call returns: `console.log(response)`.
-        search.follow(&[]);
+        let is_ready = search.follow(&[]);
         let objects = search.values.clone();
-        search.follow(&methods);
+        let is_ready = search.follow(&methods) && is_ready;
         let mut flow = Self::default();
         for site in sites {
             flow.into.push(search.received(site));
@@ -124,13 +125,13 @@ impl CodeFlow {
                 peers.into_iter().for_each(|it| it.push(call.arguments.clone()));
             }
         }
-        (search.work < WORK_MAX).then_some(flow)
+        (is_ready && search.work < WORK_MAX).then_some(flow)
     }
 }
 
 impl FlowSearch<'_> {
-    /// Passes data on from name to name until nothing changes.
-    fn follow(&mut self, methods: &[MethodCall]) {
+    /// Passes data on from name to name until nothing changes. Returns whether nothing changes any more.
+    fn follow(&mut self, methods: &[MethodCall]) -> bool {
         let received = methods.iter().map(|it| (vec![it.name.clone()], it.arguments.clone()));
         let bound = self.bindings.iter().map(|it| (it.names.clone(), it.value.clone()));
         let all: Vec<(Vec<String>, Range<usize>)> = bound.chain(received).collect();
@@ -145,10 +146,14 @@ impl FlowSearch<'_> {
                     is_changed |= own.len() > before;
                 }
             }
-            if !is_changed || self.work >= WORK_MAX {
+            if !is_changed {
+                return true;
+            }
+            if self.work >= WORK_MAX {
                 break;
             }
         }
+        false
     }
 
     /// Returns the calls whose results an expression contains.
@@ -541,6 +546,16 @@ mod tests {
         ] {
             assert!(!reaches(language, code), "{language}: {code}");
         }
+    }
+
+    #[test]
+    fn a_search_that_is_not_ready_is_unknown() {
+        // Each round passes the data on by one name.
+        let names: String = (0..40).rev().map(|it| format!("n{} = n{it}\n", it + 1)).collect();
+        let code = format!("{names}n0 = read('f')\nsend('u', n40)\n");
+        let at = code.find("read(").unwrap();
+        let sites = [CallSite { at, arguments: at + 5..at + 8, has_address: false, fills: false }];
+        assert!(CodeFlow::of("python3", &code, &sites).is_none());
     }
 
     #[test]

@@ -80,12 +80,76 @@ pub(super) fn simplified<'c>(language: &str, code: &'c str) -> Cow<'c, str> {
     let has_operators = language.starts_with("perl") || language.starts_with("ruby");
     let quoted = match has_operators && code.contains(['q', '%']) {
         true => Cow::Owned(with_quotes(code)),
+        false if language == "rust" && code.contains(RUST_COMMAND) => {
+            Cow::Owned(with_chained_arguments(code))
+        }
         false => Cow::Borrowed(code),
     };
     match HOME.iter().any(|it| quoted.contains(it)) {
         true => Cow::Owned(with_home(&quoted)),
         false => quoted,
     }
+}
+
+/// The beginning of a command in Rust.
+const RUST_COMMAND: &str = "Command::new(";
+
+/// Moves the arguments of a command in Rust into its first bracket: `Command::new("rm").arg("-rf")`.
+fn with_chained_arguments(code: &str) -> String {
+    let (mut out, mut rest) = (String::new(), code);
+    while let Some((before, after)) = rest.split_once(RUST_COMMAND) {
+        out.push_str(before);
+        out.push_str(RUST_COMMAND);
+        let (program, mut behind) = bracketed(after);
+        out.push_str(program);
+        let mut lines = 0;
+        loop {
+            let call = behind.trim_start();
+            lines +=
+                behind.get(..behind.len() - call.len()).unwrap_or_default().matches('\n').count();
+            let Some((name, after)) = call.strip_prefix('.').and_then(|it| it.split_once('('))
+            else {
+                break;
+            };
+            let (arguments, next) = bracketed(after);
+            match name {
+                "arg" | "args" => {
+                    out.push_str(", ");
+                    out.push_str(arguments.trim_start_matches('&').trim_start_matches("vec!"));
+                }
+                "current_dir" | "env" | "envs" | "stdin" | "stdout" | "stderr" => {}
+                _ => break,
+            }
+            behind = next;
+        }
+        out.push(')');
+        // Later lines keep their numbers.
+        out.push_str(&"\n".repeat(lines));
+        rest = behind;
+    }
+    out + rest
+}
+
+/// Returns the text up to the bracket that closes, and the text behind it.
+fn bracketed(text: &str) -> (&str, &str) {
+    let (mut depth, mut quoted, mut escaped) = (0_usize, false, false);
+    for (at, c) in text.char_indices() {
+        match c {
+            _ if escaped => escaped = false,
+            '\\' => escaped = true,
+            '"' => quoted = !quoted,
+            '(' | '[' | '{' if !quoted => depth += 1,
+            ')' | ']' | '}' if !quoted && depth == 0 => {
+                return (
+                    text.get(..at).unwrap_or_default(),
+                    text.get(at + 1..).unwrap_or_default(),
+                );
+            }
+            ')' | ']' | '}' if !quoted => depth -= 1,
+            _ => {}
+        }
+    }
+    (text, "")
 }
 
 /// Replaces expressions for the home directory by `~`; outside of a text by `"~"`.

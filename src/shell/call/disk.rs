@@ -10,9 +10,24 @@ pub trait CallDisk: Debug {
     /// Returns whether something has this path. `None` if it cannot be known.
     fn exists(&self, path: &str) -> Option<bool>;
 
-    /// Returns the text of a file that the call runs. `None` if the file is missing, does not contain text, is longer than
-    /// [`SHELL_TEXT_MAX`](crate::limits::SHELL_TEXT_MAX), or belongs to the system.
-    fn script(&self, path: &str) -> Option<String>;
+    /// Returns the text of a file that the call runs.
+    fn script(&self, path: &str) -> ScriptFile;
+
+    /// Returns the files that fit a glob in the last part of a path, sorted. `None` if they cannot be known.
+    fn matches(&self, pattern: &str) -> Option<Vec<String>>;
+}
+
+/// A file that a call runs, as it is on the disk.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ScriptFile {
+    /// The file is missing, or it belongs to the system.
+    Absent,
+    /// The text of the file.
+    Text(String),
+    /// The file is a compiled program: the kernel starts it, and no interpreter reads it.
+    Program,
+    /// The file was not read, for this reason.
+    Unread(&'static str),
 }
 
 /// No disk: each `cd` is taken to succeed, and no file is read.
@@ -28,7 +43,11 @@ impl CallDisk for NoDisk {
         None
     }
 
-    fn script(&self, _path: &str) -> Option<String> {
-        None
+    fn script(&self, _path: &str) -> ScriptFile {
+        ScriptFile::Absent
+    }
+
+    fn matches(&self, _pattern: &str) -> Option<Vec<String>> {
+        Some(Vec::new())
     }
 }

@@ -1,21 +1,24 @@
-//! The effects of a call: as a list that users read, and as a set of kinds. Guards whose condition asks about other kinds are
-//! neither decoded nor evaluated.
+//! The effects of a call: as a list that users read, and as a set of kinds.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
-use serde::{Deserialize, Serialize};
-
+use super::effect_set::CallEffects;
 use super::file_access::Access;
 use super::files::is_nowhere;
 use super::invocation::Invocation;
 use super::paths::{CallEnvironment, ResolvedPath};
+use super::program_database::{FileEffect, OperandSelector, ProgramDatabase};
 use super::tool_call::Call;
+use crate::pattern::CommandPattern;
 
 /// What an effect does to its target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum EffectKind {
     /// A file is deleted.
     Deletes,
+    /// A file gets another path.
+    Moves,
     /// A file is changed or created.
     Changes,
     /// The files of a directory tree are changed or created.
@@ -40,6 +43,7 @@ impl EffectKind {
     pub const fn text(self) -> &'static str {
         match self {
             Self::Deletes => "deletes",
+            Self::Moves => "moves away",
             Self::Changes => "changes",
             Self::ChangesTree => "can change files below",
             Self::Reads => "reads",
@@ -108,39 +112,27 @@ impl fmt::Display for CallEffect {
     }
 }
 
-/// A set of kinds of effects.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct CallEffects(u8);
-
-impl CallEffects {
-    /// A file is read.
-    pub const READ: Self = Self(1);
-    /// A file is written or deleted.
-    pub const CHANGE: Self = Self(1 << 1);
-    /// A directory tree is written, or mounted in a container.
-    pub const TREE: Self = Self(1 << 2);
-    /// A variable of a program is set.
-    pub const VARIABLE: Self = Self(1 << 3);
-    /// A part does not end.
-    pub const ENDLESS: Self = Self(1 << 4);
-    /// Every kind.
-    pub const ALL: Self = Self((1 << 5) - 1);
-
-    /// The kinds of both sets.
-    #[must_use]
-    pub const fn union(self, other: Self) -> Self {
-        Self(self.0 | other.0)
+impl ProgramDatabase {
+    /// Returns the effects of the programs that a text names: what a line might do that was not understood.
+    pub(super) fn named_effects(&self, text: &str) -> CallEffects {
+        let is_part = |c: char| c.is_alphanumeric() || c == '_' || c == '-';
+        let words: BTreeSet<&str> = text.split(|c: char| !is_part(c)).collect();
+        let has = |word: &str| word.starts_with('-') || words.contains(word);
+        let is_named = |it: &CommandPattern| it.as_str().split_whitespace().all(has);
+        let rows = words.iter().flat_map(|word| {
+            let rows = self.effects.named(word);
+            rows.filter(|row| row.programs.iter().any(is_named))
+        });
+        rows.map(FileEffect::program_effects).fold(CallEffects::default(), CallEffects::union)
     }
+}
 
-    /// Returns whether a kind is in both sets.
-    #[must_use]
-    pub const fn has_some(self, other: Self) -> bool {
-        self.0 & other.0 != 0
-    }
-
-    /// Returns the number of each kind in the set.
-    pub fn numbers(self) -> impl Iterator<Item = u32> {
-        (0..u8::BITS).filter(move |it| self.0 & (1 << it) != 0)
+impl FileEffect {
+    /// Returns those of the effects by which guards name programs.
+    fn program_effects(&self) -> CallEffects {
+        let kinds = [(CallEffects::DELETE, self.delete), (CallEffects::MOVE, self.moves)];
+        let kinds = kinds.into_iter().filter(|it| it.1 != OperandSelector::None);
+        kinds.map(|it| it.0).fold(CallEffects::default(), CallEffects::union)
     }
 }
 
@@ -159,6 +151,8 @@ impl Call {
             (CallEffects::TREE, !self.trees.is_empty() || !self.mounts.is_empty()),
             (CallEffects::VARIABLE, !self.variables.is_empty()),
             (CallEffects::ENDLESS, self.endless),
+            (CallEffects::DELETE, does(|it| it == Access::Delete)),
+            (CallEffects::MOVE, does(|it| it == Access::Move)),
         ];
         let kinds = kinds.into_iter().filter_map(|(kind, has)| has.then_some(kind));
         kinds.fold(CallEffects::default(), CallEffects::union)
@@ -180,6 +174,7 @@ impl Call {
                 Access::Read => EffectKind::Reads,
                 Access::Write => EffectKind::Changes,
                 Access::Delete => EffectKind::Deletes,
+                Access::Move => EffectKind::Moves,
             };
             of_path(kind, &it.place)
         });

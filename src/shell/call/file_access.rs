@@ -11,6 +11,16 @@ pub enum Access {
     Write,
     /// The file is deleted.
     Delete,
+    /// The file gets another path.
+    Move,
+}
+
+impl Access {
+    /// Returns whether the path is free afterwards.
+    #[must_use]
+    pub const fn removes(self) -> bool {
+        matches!(self, Self::Delete | Self::Move)
+    }
 }
 
 /// An access to a file by a call.
@@ -24,6 +34,22 @@ pub struct FileAccess {
     pub program: Option<usize>,
     /// Whether a written file keeps its content: text is appended, or only its attributes change.
     pub keeps: bool,
+    /// Whether a directory is deleted or moved with everything below it.
+    pub tree: bool,
+}
+
+impl FileAccess {
+    /// Returns an access that changes the content of the file, and only that.
+    #[must_use]
+    pub const fn new(does: Access, place: ResolvedPath, program: Option<usize>) -> Self {
+        Self { does, place, program, keeps: false, tree: false }
+    }
+
+    /// Returns an access of the tool itself, which leaves a part of the content.
+    #[must_use]
+    pub const fn by_tool(does: Access, place: ResolvedPath) -> Self {
+        Self { does, place, program: None, keeps: true, tree: false }
+    }
 }
 
 /// A patch file that a program applies.

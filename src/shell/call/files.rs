@@ -7,8 +7,9 @@
 use serde_json::Value as Json;
 
 use super::analysis_context::AnalysisContext;
+use super::effect_set::CallEffects;
 use super::file_access::{Access, FileAccess, PatchFile};
-use super::find::deleted_by_find;
+use super::find::{deleted_by_find, find_commands, is_filtered};
 use super::invocation::{Invocation, StandardInput};
 use super::paths::{CallEnvironment, ResolvedPath};
 use super::program_database::{FileEffect, OperandSelector};
@@ -19,7 +20,7 @@ use super::shell_text::ShellText;
 use super::tool_call::Call;
 use crate::patch;
 use crate::path::in_folder;
-use crate::pattern::CommandPattern;
+use crate::pattern::{CommandPattern, bundled_letters};
 use crate::shell::base_name;
 use crate::vocabulary::ValueOptions;
 use policyd_yaml::rows::Rows;
@@ -29,6 +30,12 @@ const KEEPERS: [&str; 12] = [
     "chmod", "chown", "chgrp", "touch", "mkdir", "mkfifo", "setfacl", "chattr", "setfattr",
     "chcon", "chflags", "xattr",
 ];
+
+/// Letters of a bundle of options in which one asks for a dry run: `-fdn`.
+const BUNDLE_MAX: usize = 4;
+
+/// Values of an option for a dry run that turn it off.
+const DENIALS: [&str; 4] = ["none", "false", "no", "0"];
 
 /// Programs that make a named pipe.
 const PIPE_MAKERS: [&str; 2] = ["mkfifo", "mknod"];
@@ -42,7 +49,7 @@ impl Call {
             let below = patch.folder.as_ref().map(|it| format!("{it}/")).unwrap_or_default();
             let place = around.known_place(&format!("{below}{path}"), runs_in.as_deref());
             let program = Some(patch.program);
-            self.files.push(FileAccess { does, place, program, keeps: false });
+            self.files.push(FileAccess::new(does, place, program));
         }
         self.written.extend(added);
     }
@@ -80,12 +87,7 @@ pub(super) fn add(call: &mut Call, input: &Json, context: AnalysisContext<'_>) {
             let path =
                 part.get(key).and_then(Json::as_str).filter(|it| !it.is_empty() && !is_search);
             let place = path.map(place);
-            call.files.extend(place.map(|place| FileAccess {
-                does,
-                place,
-                program: None,
-                keeps: true,
-            }));
+            call.files.extend(place.map(|place| FileAccess::by_tool(does, place)));
         }
         let texts = TEXT_KEYS.iter().filter_map(|it| part.get(*it).and_then(Json::as_str));
         if does == Access::Write {
@@ -94,7 +96,7 @@ pub(super) fn add(call: &mut Call, input: &Json, context: AnalysisContext<'_>) {
     }
     let (files, added) = parse_patch(patch_text(input));
     for (does, path) in files {
-        let file = FileAccess { does, place: place(path), program: None, keeps: true };
+        let file = FileAccess::by_tool(does, place(path));
         // The input may also name the first file of the patch.
         if !call.files.contains(&file) {
             call.files.push(file);
@@ -193,7 +195,7 @@ impl Scanner<'_> {
             for (does, path) in files {
                 let folder = below.as_ref().map(|it| format!("{}/", it.text)).unwrap_or_default();
                 let place = self.resolve_path(&ShellText::known(format!("{folder}{path}")), scope);
-                self.call.files.push(FileAccess { does, place, program: Some(at), keeps: false });
+                self.call.files.push(FileAccess::new(does, place, Some(at)));
             }
             self.call.written.extend(added);
         }
@@ -209,40 +211,28 @@ impl Scanner<'_> {
         let Some(program) = self.call.programs.get(at).cloned() else { return };
         self.apply_patches(at, &program, scope);
         let values = self.context.lens.value_options();
+        let is_dry_run = self.is_dry_run(&program);
         let rows = self.context.knowledge.effects.named(&program.name).filter(|row| {
             let any =
                 |patterns: &[CommandPattern]| patterns.iter().any(|it| program.is(it, values));
-            any(&row.programs) && !any(&row.except)
+            !is_dry_run && any(&row.programs) && !any(&row.except)
         });
         let rows: Vec<&FileEffect> = rows.collect();
         if let Some(own) = self.call.programs.get_mut(at) {
+            own.is_dry_run = is_dry_run;
             own.described = rows.iter().any(|it| it.selects_operands());
             own.fetches = rows.iter().any(|it| it.fetches || it.clones);
+            let options =
+                rows.iter().flat_map(|it| it.marked_options.iter().chain(&it.sent_options));
+            own.sent = options.flat_map(|it| program.values(it)).collect();
         }
         rows.iter().for_each(|it| self.record_trees(it, at, scope));
-        let mut touched: Vec<(Access, ShellText)> =
-            rows.into_iter().flat_map(|it| files_of_row(it, &program, values)).collect();
-        if program.name == "find" && program.has("-delete", values) {
-            touched
-                .extend(deleted_by_find(&program.args).into_iter().map(|it| (Access::Delete, it)));
-        }
-        if program.name == "dd" {
-            let marked = |mark: &str, does: Access| {
-                let args = program.args.iter().filter(move |it| it.text.starts_with(mark));
-                args.map(move |it| (does, it.clone())).collect::<Vec<_>>()
-            };
-            touched.extend(marked("if=", Access::Read));
-            touched.extend(marked("of=", Access::Write));
-        }
-        let addressed = program.args.iter().filter(|it| it.text.starts_with("file://"));
-        touched.extend(addressed.map(|it| (Access::Read, it.clone())));
-        touched.extend(program.reads.iter().map(|it| (Access::Read, it.clone())));
-        touched.extend(program.writes.iter().map(|it| (Access::Write, it.clone())));
+        let (touched, takes_trees) = self.touched_files(&program, &rows);
         let base = self.archive_base(&program, scope);
         for (does, file) in touched {
             // `@file`, `if=file` and `name=@file` name files.
             let file = without_mark(&program.name, &file);
-            let is_stream = file.text == "-" && does != Access::Delete;
+            let is_stream = file.text == "-" && !does.removes();
             let is_file = !file.text.is_empty() && !NOWHERE.contains(&file.text.as_str());
             if file.pipe || is_stream || !is_file {
                 continue;
@@ -264,12 +254,89 @@ impl Scanner<'_> {
                     scope.files.insert(path, written);
                 }
             }
-            let place = ResolvedPath { itself: does == Access::Delete, ..place };
+            let place = ResolvedPath { itself: does.removes(), ..place };
             let keeps = program.appends.contains(&file)
                 || KEEPERS.contains(&program.name.as_str())
                 || (program.name == "tee" && program.has("-a", values));
-            self.call.files.push(FileAccess { does, place, program: Some(at), keeps });
+            if let Some(own) = self.call.programs.get_mut(at) {
+                own.effects = own.effects.union(CallEffects::of_program(does));
+            }
+            let tree = does == Access::Move || (does == Access::Delete && takes_trees);
+            self.call.files.push(FileAccess { does, place, program: Some(at), keeps, tree });
         }
+    }
+
+    /// Returns the files that a program is given, each with what it does to it, and whether it deletes directories with
+    /// everything below them.
+    fn touched_files(
+        &self,
+        program: &Invocation,
+        rows: &[&FileEffect],
+    ) -> (Vec<(Access, ShellText)>, bool) {
+        let values = self.context.lens.value_options();
+        let is_tree = |row: &&FileEffect| row.recursive.iter().any(|it| program.is(it, values));
+        let mut takes_trees = rows.iter().any(is_tree);
+        let mut touched: Vec<(Access, ShellText)> =
+            rows.iter().flat_map(|it| files_of_row(it, program, values)).collect();
+        if program.name == "find" && self.is_deleting_find(program) {
+            takes_trees = !is_filtered(&program.args);
+            touched
+                .extend(deleted_by_find(&program.args).into_iter().map(|it| (Access::Delete, it)));
+        }
+        if program.name == "dd" {
+            let marked = |mark: &str, does: Access| {
+                let args = program.args.iter().filter(move |it| it.text.starts_with(mark));
+                args.map(move |it| (does, it.clone())).collect::<Vec<_>>()
+            };
+            touched.extend(marked("if=", Access::Read));
+            touched.extend(marked("of=", Access::Write));
+        }
+        let addressed = program.args.iter().filter(|it| it.text.starts_with("file://"));
+        touched.extend(addressed.map(|it| (Access::Read, it.clone())));
+        touched.extend(program.reads.iter().map(|it| (Access::Read, it.clone())));
+        touched.extend(program.writes.iter().map(|it| (Access::Write, it.clone())));
+        (touched, takes_trees)
+    }
+
+    /// Returns whether a program only prints what it would do, by the vocabulary.
+    fn is_dry_run(&self, program: &Invocation) -> bool {
+        let values = self.context.lens.value_options();
+        let is_denied = |it: &ShellText| {
+            let (name, value) = it.text.split_once('=').unwrap_or((&it.text, ""));
+            name.starts_with("--no-dry") || (name.starts_with("--dry") && DENIALS.contains(&value))
+        };
+        // The letter of a long word behind a single dash is not an option: `-chdir` of `terraform`.
+        let is_certain = |option: &str| {
+            option.len() > 2
+                || program.args.iter().any(|it| {
+                    let letters = bundled_letters(&it.text).filter(|it| it.len() <= BUNDLE_MAX);
+                    letters.is_some_and(|it| option.ends_with(|letter| it.contains(letter)))
+                })
+        };
+        let mut rows = self.context.knowledge.dry_runs.named(&program.name);
+        rows.any(|row| {
+            row.options.iter().any(|it| program.has(it, values) && is_certain(it))
+                && row.programs.iter().any(|it| program.is(it, values))
+        }) && !program.args.iter().any(is_denied)
+    }
+
+    /// Returns whether `find` deletes what it finds: itself, or by a program that the vocabulary describes as one that deletes.
+    fn is_deleting_find(&self, find: &Invocation) -> bool {
+        let values = self.context.lens.value_options();
+        let deletes = |words: &[ShellText]| {
+            let Some((name, args)) = words.split_first() else { return false };
+            let program = Invocation {
+                name: base_name(&name.text).to_owned(),
+                args: args.to_vec(),
+                ..Invocation::default()
+            };
+            let mut rows = self.context.knowledge.effects.named(&program.name);
+            rows.any(|row| {
+                row.delete != OperandSelector::None
+                    && row.programs.iter().any(|it| program.is(it, values))
+            })
+        };
+        find.has("-delete", values) || find_commands(&find.args).any(deletes)
     }
 
     /// Returns the program that made a named pipe.
@@ -287,7 +354,7 @@ impl Scanner<'_> {
         let (reader, writer) = match does {
             Access::Read => (at, pipe),
             Access::Write => (pipe, at),
-            Access::Delete => return,
+            Access::Delete | Access::Move => return,
         };
         if let Some(reader) = self.call.programs.get_mut(reader) {
             reader.fed_by.extend((!reader.fed_by.contains(&writer)).then_some(writer));
@@ -380,8 +447,12 @@ fn files_of_row(
         files.filter(|it| !touched.iter().any(|known| known.1 == ***it)).collect();
     let saved = files.iter().enumerate().filter(|it| row.saves.takes(it.0, files.len()));
     touched.extend(saved.filter_map(|it| Some((Access::Write, last_step(it.1)?))));
-    let parts =
-        [(Access::Read, row.read), (Access::Write, row.write), (Access::Delete, row.delete)];
+    let parts = [
+        (Access::Read, row.read),
+        (Access::Write, row.write),
+        (Access::Delete, row.delete),
+        (Access::Move, row.moves),
+    ];
     for (does, which) in parts {
         let which = if target_given { which.without_target() } else { which };
         let taken = files.iter().enumerate().filter(|it| which.takes(it.0, files.len()));

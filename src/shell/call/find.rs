@@ -3,32 +3,39 @@
 use super::shell_text::ShellText;
 use crate::path::in_folder;
 
+/// Tests that select some of the files.
+const TESTS: [&str; 25] = [
+    "-name",
+    "-iname",
+    "-path",
+    "-ipath",
+    "-wholename",
+    "-regex",
+    "-iregex",
+    "-newer",
+    "-empty",
+    "-mtime",
+    "-mmin",
+    "-atime",
+    "-amin",
+    "-ctime",
+    "-cmin",
+    "-size",
+    "-user",
+    "-nouser",
+    "-group",
+    "-nogroup",
+    "-perm",
+    "-inum",
+    "-samefile",
+    "-xtype",
+    "-lname",
+];
+
 /// Returns the files below a directory that `find` prints. Without a test, it also prints the directory.
 pub(super) fn found_files(root: &ShellText, args: &[ShellText]) -> Vec<ShellText> {
-    const TESTS: [&str; 21] = [
-        "-name",
-        "-iname",
-        "-path",
-        "-ipath",
-        "-regex",
-        "-iregex",
-        "-newer",
-        "-empty",
-        "-mtime",
-        "-mmin",
-        "-atime",
-        "-amin",
-        "-ctime",
-        "-cmin",
-        "-size",
-        "-user",
-        "-group",
-        "-perm",
-        "-inum",
-        "-samefile",
-        "-mindepth",
-    ];
-    let is_tested = args.iter().any(|it| TESTS.contains(&it.text.as_str()));
+    let is_tested =
+        args.iter().any(|it| it.text == "-mindepth" || TESTS.contains(&it.text.as_str()));
     let mut kinds = args.iter().skip_while(|it| it.text != "-type").skip(1);
     let is_file = kinds.next().and_then(ShellText::all).is_some_and(|it| !it.contains('d'));
     let names = find_names(args);
@@ -89,15 +96,46 @@ pub(super) fn file_below(folder: &ShellText, name: &ShellText) -> Option<ShellTe
     })
 }
 
+/// Returns whether a test selects some of the files that `find` visits. The type of a file, `-name '*'`, and the depth select
+/// almost all of them.
+pub(super) fn is_filtered(finder: &[ShellText]) -> bool {
+    let mut words = finder.iter();
+    while let Some(word) = words.next() {
+        match word.text.as_str() {
+            "-exec" | "-execdir" | "-ok" | "-okdir" => {
+                words.by_ref().find(|it| matches!(it.text.as_str(), ";" | "+"));
+            }
+            "-type" if words.as_slice().first().is_some_and(|it| it.text == "l") => return true,
+            "-name" | "-iname" if words.as_slice().first().is_some_and(|it| it.text == "*") => {}
+            test if TESTS.contains(&test) => return true,
+            _ => {}
+        }
+    }
+    false
+}
+
+/// Returns the commands that `find` runs for the files that it finds, without those of `sudo`.
+pub(super) fn find_commands(finder: &[ShellText]) -> impl Iterator<Item = &[ShellText]> {
+    let starts = finder
+        .iter()
+        .enumerate()
+        .filter(|(_, it)| matches!(it.text.as_str(), "-exec" | "-execdir" | "-ok" | "-okdir"));
+    starts.filter_map(|(at, _)| {
+        let words = finder.get(at.saturating_add(1)..)?;
+        let end = words.iter().position(|it| matches!(it.text.as_str(), ";" | "+"));
+        let words = words.get(..end.unwrap_or(words.len()))?;
+        Some(words.split_first().filter(|it| it.0.text == "sudo").map_or(words, |it| it.1))
+    })
+}
+
 /// Returns the files that `find` deletes. Without a test it is the root itself, otherwise files
 /// below the root.
 pub(super) fn deleted_by_find(finder: &[ShellText]) -> Vec<ShellText> {
     let names = find_names(finder);
-    let mut tests = finder.iter().filter(|it| it.text.starts_with('-'));
-    let all = tests.all(|it| matches!(it.text.as_str(), "-delete" | "-depth" | "-type"));
+    let all = !is_filtered(finder);
     let found = |root: ShellText| -> Vec<ShellText> {
         match names.as_slice() {
-            [] if all => vec![root],
+            _ if all => vec![root],
             [] => vec![root.below()],
             names => names.iter().filter_map(|it| file_below(&root, it)).collect(),
         }

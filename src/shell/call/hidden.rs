@@ -23,10 +23,10 @@ const NAMES_ONLY: &[&str] = &["man"];
 /// Names of programs that are usual subcommands of other programs. After an unlisted program, they are subcommands unless
 /// they are written with a directory.
 const SUBCOMMANDS: &[&str] = &[
-    "at", "batch", "code", "copy", "cut", "date", "del", "diff", "edit", "env", "erase", "exec",
-    "halt", "init", "install", "join", "link", "move", "open", "patch", "paste", "reboot",
-    "screen", "script", "shutdown", "sort", "source", "split", "ssh", "time", "touch", "type",
-    "view", "watch",
+    "adduser", "at", "batch", "code", "copy", "cut", "date", "del", "diff", "edit", "env", "erase",
+    "exec", "groupmod", "halt", "init", "install", "join", "link", "move", "open", "passwd",
+    "patch", "paste", "reboot", "screen", "script", "shutdown", "sort", "source", "split", "ssh",
+    "time", "touch", "type", "useradd", "userdel", "usermod", "view", "watch",
 ];
 /// Texts with which a client passes the rest of a line to a shell.
 const ESCAPES: &[&str] = &[

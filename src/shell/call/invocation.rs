@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use super::container_mounts::ContainerMounts;
+use super::effect_set::CallEffects;
 use super::find::named_roots;
 use super::paths::{CallEnvironment, ResolvedPath, follow_links};
 use super::shell_text::ShellText;
@@ -42,6 +43,12 @@ pub struct Invocation {
     pub guessed: bool,
     /// Whether the vocabulary says which of its operands are files. Other operands are texts then.
     pub described: bool,
+    /// What it does to files, as far as guards name programs by it.
+    pub effects: CallEffects,
+    /// Whether it only prints what it would do, or how it is used.
+    pub is_dry_run: bool,
+    /// Values of its options that it sends.
+    pub sent: Vec<ShellText>,
     /// Whether it writes what another machine sends.
     pub fetches: bool,
     /// Whether a loop runs it for each item of a list that the line does not name.

@@ -10,25 +10,31 @@ mod awk;
 mod branches;
 mod code;
 mod code_flow;
+mod code_requests;
 mod code_text;
 mod code_tokens;
+mod compose;
 mod container_mounts;
 mod containers;
 mod disk;
+mod effect_set;
 mod effects;
 mod endless;
 mod file_access;
 mod files;
 mod find;
 mod function_table;
+mod git_alias;
 mod heredoc;
 mod hidden;
+mod hosts;
 mod invocation;
 mod paths;
 mod powershell;
 mod program_database;
 mod programs;
 mod recipes;
+mod requests;
 mod scanner;
 mod scope;
 mod scripts;
@@ -40,6 +46,7 @@ mod simple_command;
 mod statements;
 pub mod text_changes;
 mod tool_call;
+mod tool_effects;
 mod trees;
 mod words;
 mod wrappers;
@@ -49,15 +56,18 @@ use serde_json::Value as Json;
 
 pub use analysis_context::AnalysisContext;
 pub use container_mounts::ContainerMounts;
-pub use disk::{CallDisk, NoDisk};
-pub use effects::{CallEffect, CallEffects, EffectKind, EffectPlace};
+pub use disk::{CallDisk, NoDisk, ScriptFile};
+pub use effect_set::CallEffects;
+pub use effects::{CallEffect, EffectKind, EffectPlace};
 pub use file_access::{Access, FileAccess, PatchFile, TreeWrite};
 pub use files::{folder_of, is_nowhere};
 pub use invocation::{Invocation, StandardInput};
 pub use paths::{CallEnvironment, LinkTarget, PathMatchers, ResolvedPath, normal};
 pub use program_database::{
-    CodeCall, FileEffect, Interpreter, OperandSelector, ProgramDatabase, ShellValue,
+    CodeCall, DryRun, FileEffect, Interpreter, OperandSelector, ProgramDatabase, ShellValue,
 };
+pub use requests::RequestKnowledge;
+pub use scripts::is_code_path;
 pub use shell_text::ShellText;
 pub use tool_call::{Call, Script};
 
@@ -73,6 +83,9 @@ impl Call {
             }
             let command = call.command.clone();
             statements::scan_line(&mut call, &powershell::command(tool, &command), context);
+            if !call.is_understood() && !call.beyond {
+                call.suspected = context.knowledge.named_effects(&command);
+            }
             files::add(&mut call, input, context);
         } else if context.lens.is_edit_tool(tool)
             || context.knowledge.read_tools.iter().any(|it| it == tool)

@@ -266,7 +266,8 @@ impl PathMatcher {
     /// the shell matches if it could expand to a file of the glob.
     fn may_be(&self, place: &ResolvedPath, paths: &[&str], around: &CallEnvironment) -> bool {
         let fits = |path: &str| {
-            self.fits(path, around) || (place.glob && self.could_be_meant(path, around))
+            self.fits(path, around)
+                || (place.glob && self.could_be_meant(path, place.itself, around))
         };
         let folded = || {
             let path = place.folded.as_deref()?;
@@ -288,14 +289,17 @@ impl PathMatcher {
         is_relative && self.below_project.as_ref().is_some_and(|it| it.matches(&written()))
     }
 
-    /// Returns whether a path certainly matches the glob.
+    /// Returns whether a path certainly matches the glob. Some file of a directory (`/x/…`) does if all of them do.
     fn is(&self, place: &ResolvedPath, paths: &[&str], around: &CallEnvironment) -> bool {
-        !place.open && !paths.is_empty() && paths.iter().all(|it| self.fits(it, around))
+        let is_certain = !place.open || (place.is_below() && self.written.ends_with("/**"));
+        is_certain && !paths.is_empty() && paths.iter().all(|it| self.fits(it, around))
     }
 
     /// Returns whether a file name pattern could expand to a file of the glob, in any home
-    /// directory.
-    fn could_be_meant(&self, path: &str, around: &CallEnvironment) -> bool {
+    /// directory. All hidden files of the project are meant only if they are deleted: `rm -rf .[!.]*`.
+    fn could_be_meant(&self, path: &str, is_deleted: bool, around: &CallEnvironment) -> bool {
+        let hidden = is_deleted && around.in_project(path);
+        let could_mean = |pattern: &str, glob: &str| could_be_file(pattern, glob, hidden);
         if let Some(rest) = below_project(&self.written) {
             let mut roots = around.roots();
             return roots
@@ -586,6 +590,12 @@ fn all_of(path: &str) -> &str {
 }
 
 impl ResolvedPath {
+    /// Returns whether this is some file of a directory that is known.
+    fn is_below(&self) -> bool {
+        let folder = self.written.strip_suffix("/\u{2026}");
+        folder.is_some_and(|it| !it.contains(['$', '`', '(']))
+    }
+
     /// Returns all absolute forms of the path: as written, and behind symbolic links.
     fn paths<'a>(&'a self, around: &'a CallEnvironment) -> Vec<&'a str> {
         let Some(absolute) = self.absolute.as_deref() else { return Vec::new() };
@@ -659,10 +669,18 @@ const ANY_FOLDERS: &str = "**";
 /// `/home/x/.ss*/id_rsa` for `**/.ssh/id_rsa`. A relative pattern may begin at any segment of the
 /// glob.
 pub(super) fn could_mean(pattern: &str, glob: &str) -> bool {
-    if !is_wild(pattern) || pattern.len() > PATH_BYTES_MAX || !says_enough(pattern) {
+    could_be_file(pattern, glob, false)
+}
+
+/// Like [`could_mean`]. `hidden` says whether a pattern of all hidden files means each of them.
+fn could_be_file(pattern: &str, glob: &str, hidden: bool) -> bool {
+    if !is_wild(pattern) || pattern.len() > PATH_BYTES_MAX {
         return false;
     }
     let mut wanted: Vec<&str> = glob.split('/').filter(|it| !it.is_empty()).collect();
+    if !says_enough(pattern, &wanted, hidden) {
+        return false;
+    }
     if !glob.starts_with('/') && !glob.starts_with(ANY_FOLDERS) {
         wanted.insert(0, ANY_FOLDERS);
     }
@@ -679,11 +697,13 @@ pub(super) fn could_mean_folder(pattern: &str, glob: &str) -> bool {
     letters(last) >= FOLDER_LETTERS_MIN && could_mean(pattern, glob)
 }
 
-/// Returns whether the last segment or a directory of a pattern is specific enough.
-fn says_enough(pattern: &str) -> bool {
+/// Returns whether the last segment of a pattern is specific enough, or a directory that could be one of the glob.
+fn says_enough(pattern: &str, wanted: &[&str], hidden: bool) -> bool {
     let (folders, last) = pattern.rsplit_once('/').unwrap_or(("", pattern));
-    let by_last = if is_wild(last) { is_telling(last) } else { letters(last) >= LETTERS_MIN };
-    let by_folder = |it: &str| is_wild(it) && letters(it) >= FOLDER_LETTERS_MIN;
+    let is_specific = |it: &str| is_telling(it) && (hidden || !is_for_hidden(it));
+    let by_last = if is_wild(last) { is_specific(last) } else { letters(last) >= LETTERS_MIN };
+    let is_wanted = |step: &str| wanted.iter().any(|it| letters(it) > 0 && could_be(step, it));
+    let by_folder = |it: &str| is_wild(it) && letters(it) >= FOLDER_LETTERS_MIN && is_wanted(it);
     by_last || folders.split('/').any(by_folder)
 }
 
@@ -735,6 +755,16 @@ fn is_telling(step: &str) -> bool {
     let is_part = |it: u8| it.is_ascii_alphanumeric() || b"[]!^-*?".contains(&it);
     let is_ending = ending.is_some_and(|it| it.bytes().all(is_part));
     is_wild(step) && letters(step) >= LETTERS_MIN && !is_ending
+}
+
+/// Returns whether a segment matches all hidden files: `.[!.]*`, `.??*`.
+fn is_for_hidden(step: &str) -> bool {
+    let is_any = |it| match it {
+        GlobToken::Any | GlobToken::One => true,
+        GlobToken::OneOf(set) => matches!(set, b"!." | b"^."),
+        GlobToken::Letter(letter) => letter == b'.',
+    };
+    step.contains('*') && signs(step).all(is_any)
 }
 
 /// No system has longer names (`NAME_MAX`). A longer segment is assumed to match any name.

@@ -26,8 +26,19 @@ pub struct ProgramDatabase {
     pub read_tools: Vec<String>,
     /// Programs whose arguments are names or prose, and not commands.
     pub prose_programs: Vec<String>,
+    /// Programs that only print what they would do, or how they are used.
+    pub dry_runs: Lazy<Rows<DryRun>>,
     /// Names of the programs that the vocabulary and the guards list.
     pub listed: Lazy<NameIndex>,
+}
+
+/// Programs that only print what they would do, or how they are used, if one of these options is given.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DryRun {
+    /// The programs, with their subcommands.
+    pub programs: Vec<CommandPattern>,
+    /// The options: `--dry-run`.
+    pub options: Vec<String>,
 }
 
 /// A program that runs code of another language.
@@ -114,6 +125,10 @@ pub struct FileEffect {
     pub write: OperandSelector,
     /// Operands that are deleted.
     pub delete: OperandSelector,
+    /// Operands that get another path.
+    pub moves: OperandSelector,
+    /// Those of `programs` that delete a directory with everything below it.
+    pub recursive: Vec<CommandPattern>,
     /// Operands whose last path segment is the name of a written file in the working directory: a
     /// downloaded URL.
     pub saves: OperandSelector,
@@ -143,6 +158,8 @@ pub struct FileEffect {
     pub clones: bool,
     /// Options whose value is a text, or names a file that is read behind `@`: `-d` of `curl`.
     pub marked_options: Vec<String>,
+    /// Further options whose value is sent: `--data-raw` of `curl`.
+    pub sent_options: Vec<String>,
     /// Operands that are directories whose files the program prints. Without such an operand, it is the working directory.
     pub lists: OperandSelector,
     /// Whether the program writes any files below the value of one of `tree_options`, or below its
@@ -187,7 +204,9 @@ impl FileEffect {
 
     /// Returns whether the row says which operands are files.
     pub(super) fn selects_operands(&self) -> bool {
-        [self.read, self.write, self.delete].iter().any(|it| *it != OperandSelector::None)
+        [self.read, self.write, self.delete, self.moves]
+            .iter()
+            .any(|it| *it != OperandSelector::None)
     }
 }
 
@@ -223,6 +242,12 @@ impl RowNames for Interpreter {
 }
 
 impl RowNames for FileEffect {
+    fn names(&self) -> Vec<Cow<'_, str>> {
+        self.programs.iter().map(|it| it.program().into()).collect()
+    }
+}
+
+impl RowNames for DryRun {
     fn names(&self) -> Vec<Cow<'_, str>> {
         self.programs.iter().map(|it| it.program().into()).collect()
     }

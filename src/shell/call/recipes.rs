@@ -1,22 +1,49 @@
 //! The commands of tasks: what `make t`, `just t` and `npm run t` run, by the text of the file that describes them.
 //!
 //! Contains: the targets, prerequisites and variables of a `Makefile`, the recipes of a `justfile`, and the scripts of a
-//! `package.json`, each reduced to the shell lines that a task runs.
-//! Does not contain: functions of `make` and `just` (their results are unknown), files that others include.
+//! `package.json`, each reduced to the shell lines that a task runs, with the files that these files include.
+//! Does not contain: functions of `make` and `just` (their results are unknown), the reading of files (`scripts`).
 
 use std::collections::BTreeMap;
 
 use serde_json::Value as Json;
 
+use crate::shell::quote;
+
 /// Tasks that one task may need, each with the tasks that it needs.
-const TASKS_MAX: usize = 64;
+const TASKS_MAX: usize = 512;
 /// Variables in variables.
 const VALUES_DEPTH_MAX: usize = 8;
 /// Represents a value that only the task runner knows. No shell variable has this name.
 const UNKNOWN: &str = "${__unknown__}";
+/// Represents a value beyond `VALUES_DEPTH_MAX`.
+const TOO_DEEP: &str = "${__too_deep__}";
 
-/// A line of a task, and where it begins in its file, counted from 1.
-pub(super) type TaskLine = (usize, String);
+/// A line of a task.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct TaskLine {
+    /// Index of its file: 0 for the file of the task runner, others for those that it includes.
+    pub(super) file: usize,
+    /// Where it begins in its file, counted from 1.
+    pub(super) at: usize,
+    pub(super) text: String,
+}
+
+/// What a task runs.
+#[derive(Debug, Default)]
+pub(super) struct TaskLines {
+    pub(super) lines: Vec<TaskLine>,
+    /// Why a part of it is unknown.
+    pub(super) unread: Option<&'static str>,
+}
+
+/// The files of a task runner.
+pub(super) struct TaskSource<'a> {
+    /// Text of the first file.
+    pub(super) text: &'a str,
+    /// Reads the files that a name includes: the index and the text of each file that was not read before.
+    pub(super) include: &'a mut dyn FnMut(&str) -> Vec<(usize, String)>,
+}
 
 /// Values of variables by name.
 type Values = BTreeMap<String, String>;
@@ -34,13 +61,21 @@ struct TaskRecipe {
 struct Tasks(Vec<(String, TaskRecipe)>);
 
 impl Tasks {
-    /// Returns a task and all that it needs, each once.
-    fn with_needs<'t>(&'t self, wanted: &str) -> Vec<(&'t str, &'t TaskRecipe)> {
+    /// Returns a task and all that it needs, each once. `unread` is set if these are too many.
+    fn with_needs<'t>(
+        &'t self,
+        wanted: &str,
+        unread: &mut Option<&'static str>,
+    ) -> Vec<(&'t str, &'t TaskRecipe)> {
         let (mut found, mut open) = (Vec::new(), vec![wanted]);
         while let Some(name) = open.pop() {
             let is_known = found.iter().any(|(it, _): &(&str, &TaskRecipe)| *it == name);
-            if is_known || found.len() >= TASKS_MAX {
+            if is_known {
                 continue;
+            }
+            if found.len() >= TASKS_MAX {
+                *unread = Some("its task needs too many tasks");
+                break;
             }
             for (own, task) in self.0.iter().filter(|it| it.0 == name) {
                 found.push((own.as_str(), task));
@@ -53,38 +88,66 @@ impl Tasks {
 
 /// Returns the lines that `make` runs for some targets; without one, for the first target. `given` are the variables of
 /// its command line.
-pub(super) fn makefile(text: &str, targets: &[&str], given: &[(&str, &str)]) -> Vec<TaskLine> {
+pub(super) fn makefile(
+    source: &mut TaskSource<'_>,
+    targets: &[&str],
+    given: &[(&str, &str)],
+) -> TaskLines {
     let mut values = Values::new();
-    let tasks = make_tasks(text, &mut values);
-    values.extend(given.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
+    // What the command line sets holds for the names of included files, too.
+    let set = || given.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+    values.extend(set());
+    let mut tasks = Tasks::default();
+    add_make_tasks(source.text, 0, source.include, &mut tasks, &mut values);
+    values.extend(set());
     let first = tasks.0.iter().map(|it| it.0.as_str()).find(|it| !it.starts_with('.'));
     let wanted = if targets.is_empty() { first.into_iter().collect() } else { targets.to_vec() };
-    let mut lines = Vec::new();
-    for (name, task) in wanted.iter().flat_map(|it| tasks.with_needs(it)) {
+    let mut found = TaskLines::default();
+    for (name, task) in wanted.iter().flat_map(|it| tasks.with_needs(it, &mut found.unread)) {
         let mut own = values.clone();
         own.insert("@".to_owned(), name.to_owned());
         own.insert("<".to_owned(), task.needs.first().cloned().unwrap_or_default());
         own.insert("^".to_owned(), task.needs.join(" "));
-        let expanded = task.lines.iter().map(|(at, it)| (*at, command(&make_value(it, &own, 0))));
-        lines.extend(expanded);
+        let expanded = task
+            .lines
+            .iter()
+            .map(|it| TaskLine { text: command(&make_value(&it.text, &own, 0)), ..it.clone() });
+        found.lines.extend(expanded);
     }
-    lines
+    if found.lines.iter().any(|it| it.text.contains(TOO_DEEP)) {
+        found.unread = Some("its variables contain each other too often");
+    }
+    found
 }
 
-/// Reads the targets and the variables of a `Makefile`.
-fn make_tasks(text: &str, values: &mut Values) -> Tasks {
-    let mut tasks = Tasks::default();
+/// Adds the targets and the variables of the `Makefile` with an index, and of those that it includes.
+fn add_make_tasks(
+    text: &str,
+    file: usize,
+    include: &mut dyn FnMut(&str) -> Vec<(usize, String)>,
+    tasks: &mut Tasks,
+    values: &mut Values,
+) {
     let mut current: Vec<usize> = Vec::new();
     for (at, line) in logical_lines(text) {
         if let Some(recipe) = line.strip_prefix('\t') {
             for task in &current {
                 let lines = tasks.0.get_mut(*task).map(|it| &mut it.1.lines);
-                lines.into_iter().for_each(|it| it.push((at, recipe.to_owned())));
+                let text = recipe.to_owned();
+                lines.into_iter().for_each(|it| it.push(TaskLine { file, at, text: text.clone() }));
             }
             continue;
         }
         let line = line.split(" #").next().unwrap_or_default().trim();
         if line.is_empty() || line.starts_with('#') {
+            continue;
+        }
+        if let Some(names) = included(line, &["include ", "-include ", "sinclude "]) {
+            for name in make_value(names, values, 0).split_whitespace() {
+                for (file, text) in include(name) {
+                    add_make_tasks(&text, file, include, tasks, values);
+                }
+            }
             continue;
         }
         if let Some((name, sign, value)) = assignment(line) {
@@ -103,21 +166,25 @@ fn make_tasks(text: &str, values: &mut Values) -> Tasks {
         for name in make_value(targets, values, 0).split_whitespace() {
             current.push(tasks.0.len());
             let needs = needs.split_whitespace().filter(|it| *it != "|").map(str::to_owned);
-            let lines = Some((at, recipe.trim().to_owned())).filter(|it| !it.1.is_empty());
+            let line = TaskLine { file, at, text: recipe.trim().to_owned() };
             let task = TaskRecipe {
                 needs: needs.collect(),
-                lines: Vec::from_iter(lines),
+                lines: Vec::from_iter(Some(line).filter(|it| !it.text.is_empty())),
                 ..TaskRecipe::default()
             };
             tasks.0.push((name.to_owned(), task));
         }
     }
-    tasks
+}
+
+/// Returns what a line includes.
+fn included<'l>(line: &'l str, words: &[&str]) -> Option<&'l str> {
+    words.iter().find_map(|it| line.strip_prefix(it)).map(str::trim)
 }
 
 /// Returns the lines of a text with their numbers. A backslash at the end joins a line with the next one.
-fn logical_lines(text: &str) -> Vec<TaskLine> {
-    let mut lines: Vec<TaskLine> = Vec::new();
+fn logical_lines(text: &str) -> Vec<(usize, String)> {
+    let mut lines: Vec<(usize, String)> = Vec::new();
     let mut is_open = false;
     for (at, line) in text.lines().enumerate() {
         let (body, continues) = match line.strip_suffix('\\') {
@@ -176,6 +243,7 @@ fn make_value(text: &str, values: &Values, depth: usize) -> String {
             Some(value) if depth < VALUES_DEPTH_MAX => {
                 out.push_str(&make_value(value, values, depth + 1));
             }
+            Some(_) => out.push_str(TOO_DEEP),
             None if matches!(name, "CURDIR" | "PWD") => out.push_str("${PWD}"),
             None if name.chars().all(|c| c.is_alphanumeric() || c == '_') && !name.is_empty() => {
                 out.push_str(&format!("${{{name}}}"));
@@ -210,13 +278,25 @@ fn command(line: &str) -> String {
 }
 
 /// Returns the lines that `just` runs for a recipe; without one, for the first. `args` are the arguments of the recipe.
-pub(super) fn justfile(text: &str, wanted: Option<&str>, args: &[&str]) -> Vec<TaskLine> {
+pub(super) fn justfile(
+    source: &mut TaskSource<'_>,
+    wanted: Option<&str>,
+    args: &[&str],
+) -> TaskLines {
     let mut values = Values::new();
-    let tasks = just_tasks(text, &mut values);
+    let mut tasks = Tasks::default();
+    add_just_tasks(source.text, "", 0, source.include, &mut tasks, &mut values);
     let first = tasks.0.first().map(|it| it.0.as_str());
-    let Some(wanted) = wanted.or(first) else { return Vec::new() };
-    let mut lines = Vec::new();
-    for (name, task) in tasks.with_needs(wanted) {
+    let Some(wanted) = wanted.or(first) else { return TaskLines::default() };
+    // `just module recipe`
+    let in_module = args.first().map(|it| format!("{wanted}::{it}"));
+    let in_module = in_module.filter(|name| tasks.0.iter().any(|it| it.0 == *name));
+    let (wanted, args) = match &in_module {
+        Some(name) => (name.as_str(), args.get(1..).unwrap_or_default()),
+        None => (wanted, args),
+    };
+    let mut found = TaskLines::default();
+    for (name, task) in tasks.with_needs(wanted, &mut found.unread) {
         let mut own = values.clone();
         for (at, parameter) in task.parameters.iter().enumerate() {
             let (parameter, default) = parameter.split_once('=').unwrap_or((parameter, UNKNOWN));
@@ -228,39 +308,71 @@ pub(super) fn justfile(text: &str, wanted: Option<&str>, args: &[&str]) -> Vec<T
             let value = given.filter(|_| name == wanted).unwrap_or_else(|| unquoted(default));
             own.insert(parameter.trim_start_matches(['*', '+', '$']).to_owned(), value);
         }
-        lines.extend(task.lines.iter().map(|(at, it)| (*at, command(&just_value(it, &own)))));
+        let lines = task.lines.iter();
+        found.lines.extend(
+            lines.map(|it| TaskLine { text: command(&just_value(&it.text, &own)), ..it.clone() }),
+        );
     }
-    lines
+    found
 }
 
-/// Reads the recipes and the variables of a `justfile`.
-fn just_tasks(text: &str, values: &mut Values) -> Tasks {
-    let mut tasks = Tasks::default();
+/// Adds the recipes and the variables of the `justfile` with an index, and of those that it imports. `prefix` is before
+/// the names of the recipes of a module.
+fn add_just_tasks(
+    text: &str,
+    prefix: &str,
+    file: usize,
+    include: &mut dyn FnMut(&str) -> Vec<(usize, String)>,
+    tasks: &mut Tasks,
+    values: &mut Values,
+) {
     for (at, line) in logical_lines(text) {
         if line.starts_with([' ', '\t']) {
+            let text = line.trim().to_owned();
             let last = tasks.0.last_mut();
-            last.into_iter().for_each(|it| it.1.lines.push((at, line.trim().to_owned())));
+            last.into_iter().for_each(|it| {
+                it.1.lines.push(TaskLine { file, at, text: text.clone() });
+            });
             continue;
         }
         if line.trim().is_empty() || line.starts_with(['#', '[']) {
             continue;
         }
-        if let Some((name, value)) = line.split_once(":=") {
+        if let Some((names, prefix)) = just_module(&line, prefix) {
+            for (file, text) in names.iter().flat_map(|it| include(it)).collect::<Vec<_>>() {
+                add_just_tasks(&text, &prefix, file, include, tasks, values);
+            }
+        } else if let Some((name, value)) = line.split_once(":=") {
             let name = name.trim().trim_start_matches("export ").to_owned();
             values.insert(name, unquoted(value));
         } else if let Some((head, needs)) = line.split_once(':') {
             let mut words = head.split_whitespace().map(str::to_owned);
-            let name = words.next().unwrap_or_default().trim_start_matches('@').to_owned();
-            let needs = needs.split_whitespace().map(|it| it.trim_matches(['(', ')']).to_owned());
+            let name = words.next().unwrap_or_default();
+            let needs = needs.split_whitespace().map(|it| it.trim_matches(['(', ')']));
             let task = TaskRecipe {
-                needs: needs.collect(),
+                needs: needs.map(|it| format!("{prefix}{it}")).collect(),
                 parameters: words.collect(),
                 ..TaskRecipe::default()
             };
-            tasks.0.push((name, task));
+            tasks.0.push((format!("{prefix}{}", name.trim_start_matches('@')), task));
         }
     }
-    tasks
+}
+
+/// Returns the files that a line of a `justfile` includes, and what is before the names of their recipes.
+fn just_module(line: &str, prefix: &str) -> Option<(Vec<String>, String)> {
+    if let Some(file) = included(line, &["import ", "import? "]) {
+        return Some((vec![unquoted(file)], prefix.to_owned()));
+    }
+    let module = included(line, &["mod ", "mod? "])?;
+    let (name, file) = module.split_once(' ').unwrap_or((module, ""));
+    let files = match file {
+        "" => [".just", "/mod.just", "/justfile", "/.justfile"]
+            .map(|it| format!("{name}{it}"))
+            .to_vec(),
+        file => vec![unquoted(file)],
+    };
+    Some((files, format!("{prefix}{name}::")))
 }
 
 /// Replaces `{{name}}` in a line of a recipe.
@@ -282,9 +394,34 @@ fn unquoted(text: &str) -> String {
     inner.unwrap_or(if text.is_empty() { text } else { UNKNOWN }).to_owned()
 }
 
+/// Returns the commands of a `Dockerfile`. A command in the form of a list is one without a shell.
+pub(super) fn image_commands(text: &str) -> TaskLines {
+    let commands = logical_lines(text).into_iter().filter_map(|(at, line)| {
+        let line = line.trim();
+        let (word, command) = line.split_once(char::is_whitespace)?;
+        if !word.eq_ignore_ascii_case("run") {
+            return None;
+        }
+        // Options such as `--mount=type=cache,…`.
+        let is_option = |it: &str| it.starts_with("--");
+        let command = command.trim_start();
+        let end = command.split_whitespace().take_while(|it| is_option(it)).last();
+        let command = end.and_then(|it| command.split_once(it)).map_or(command, |it| it.1);
+        let words = serde_json::from_str::<Vec<String>>(command);
+        let text = words.map_or_else(
+            |_| command.to_owned(),
+            |it| it.iter().map(|it| quote(it)).collect::<Vec<_>>().join(" "),
+        );
+        Some(TaskLine { file: 0, at, text })
+    });
+    TaskLines { lines: commands.collect(), unread: None }
+}
+
 /// Returns the lines of some scripts of a `package.json`, in their order.
-pub(super) fn package_scripts(text: &str, names: &[String]) -> Vec<TaskLine> {
-    let Ok(package) = serde_json::from_str::<Json>(text) else { return Vec::new() };
+pub(super) fn package_scripts(text: &str, names: &[String]) -> TaskLines {
+    let Ok(package) = serde_json::from_str::<Json>(text.trim_start_matches('\u{feff}')) else {
+        return TaskLines { unread: Some("its form is not that of JSON"), ..TaskLines::default() };
+    };
     let scripts = names.iter().filter_map(|name| {
         let script = match package.get("scripts")?.get(name)? {
             Json::String(text) => text.clone(),
@@ -294,40 +431,85 @@ pub(super) fn package_scripts(text: &str, names: &[String]) -> Vec<TaskLine> {
             Json::Null | Json::Bool(_) | Json::Number(_) | Json::Object(_) => return None,
         };
         let key = format!("\"{name}\"");
-        // The key may also stand above the scripts.
+        // The key may also stand above the scripts, or be written with escapes.
         let section = text.find("\"scripts\"").unwrap_or_default();
-        let at = text.get(section..)?.find(&key)? + section;
-        let line = text.get(..at)?.matches('\n').count() + 1;
-        Some((line, script))
+        let at = text.get(section..).and_then(|it| it.find(&key)).map(|it| it + section);
+        let line = at.and_then(|it| text.get(..it)).map(|it| it.matches('\n').count() + 1);
+        Some(TaskLine { file: 0, at: line.unwrap_or_default(), text: script })
     });
-    scripts.collect()
+    TaskLines { lines: scripts.collect(), unread: None }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    /// Returns the lines that some task runs, with their places. No file is included.
+    fn shown(
+        text: &str,
+        read: impl FnOnce(&mut TaskSource<'_>) -> TaskLines,
+    ) -> Vec<(usize, String)> {
+        let mut source = TaskSource { text, include: &mut |_| Vec::new() };
+        let found = read(&mut source);
+        assert_eq!(found.unread, None);
+        found.lines.into_iter().map(|it| (it.at, it.text)).collect()
+    }
+
+    fn at(at: usize, text: &str) -> (usize, String) {
+        (at, text.to_owned())
+    }
+
     #[test]
     fn a_target_runs_what_it_needs_with_its_variables() {
         let text = "OUT := build\nDEST = $(HOME)/$(OUT)\n.PHONY: all\nall: deep\n\t@echo $@\ndeep:\n\t-rm -rf \\\n\t  $(DEST)\n\
                     other:\n\trm x\nlist:\n\techo $$f $(shell date)\n";
-        let lines = makefile(text, &[], &[]);
-        let shown: Vec<(usize, &str)> = lines.iter().map(|it| (it.0, it.1.as_str())).collect();
-        assert_eq!(shown, [(5, "echo all"), (7, "rm -rf  ${HOME}/build")]);
-        let given = makefile(text, &["deep"], &[("DEST", "x")]);
-        assert_eq!(given.first().map(|it| it.1.as_str()), Some("rm -rf  x"));
-        let list = makefile(text, &["list"], &[]);
-        assert_eq!(list.first().map(|it| it.1.as_str()), Some("echo $f ${__unknown__}"));
+        let lines = shown(text, |it| makefile(it, &[], &[]));
+        assert_eq!(lines, [at(5, "echo all"), at(7, "rm -rf  ${HOME}/build")]);
+        let given = shown(text, |it| makefile(it, &["deep"], &[("DEST", "x")]));
+        assert_eq!(given, [at(7, "rm -rf  x")]);
+        let list = shown(text, |it| makefile(it, &["list"], &[]));
+        assert_eq!(list, [at(12, "echo $f ${__unknown__}")]);
     }
 
     #[test]
     fn a_recipe_has_its_arguments_and_defaults() {
         let text = "dir := 'out'\n\nnuke target='all': prepare\n  @rm -rf {{dir}}/{{target}} {{env('X')}}\nprepare:\n  true\n";
-        let lines = justfile(text, Some("nuke"), &["some"]);
-        let shown: Vec<&str> = lines.iter().map(|it| it.1.as_str()).collect();
-        assert_eq!(shown, ["rm -rf out/some ${__unknown__}", "true"]);
-        let lines = justfile(text, None, &[]);
-        assert_eq!(lines.first().map(|it| it.1.as_str()), Some("rm -rf out/all ${__unknown__}"));
+        let lines = shown(text, |it| justfile(it, Some("nuke"), &["some"]));
+        assert_eq!(lines, [at(4, "rm -rf out/some ${__unknown__}"), at(6, "true")]);
+        let lines = shown(text, |it| justfile(it, None, &[]));
+        assert_eq!(lines.first(), Some(&at(4, "rm -rf out/all ${__unknown__}")));
+    }
+
+    #[test]
+    fn a_file_can_include_others() {
+        let mut names = Vec::new();
+        let mut include = |name: &str| {
+            names.push(name.to_owned());
+            let text = if name.ends_with(".mk") { "all: ; rm x\n" } else { "nuke:\n  rm x\n" };
+            vec![(1, text.to_owned())]
+        };
+        let mut source =
+            TaskSource { text: "D = lib\n-include $(D)/a.mk\n", include: &mut include };
+        let line = TaskLine { file: 1, at: 1, text: "rm x".to_owned() };
+        assert_eq!(makefile(&mut source, &["all"], &[]).lines, [line]);
+        let mut source = TaskSource { text: "mod db 'db.just'\n", include: &mut include };
+        let line = TaskLine { file: 1, at: 2, text: "rm x".to_owned() };
+        assert_eq!(justfile(&mut source, Some("db"), &["nuke"]).lines, std::slice::from_ref(&line));
+        let mut source = TaskSource { text: "import 'x.just'\n", include: &mut include };
+        assert_eq!(justfile(&mut source, Some("nuke"), &[]).lines, [line]);
+        assert_eq!(names, ["lib/a.mk", "db.just", "x.just"]);
+    }
+
+    #[test]
+    fn what_is_behind_a_limit_is_named() {
+        let chain: String = (0..20).map(|it| format!("V{it} = $(V{})\n", it + 1)).collect();
+        let needs: String = (0..600).map(|it| format!("t{it}: t{}\n\ttrue\n", it + 1)).collect();
+        for text in [format!("{chain}V20 = ~\nall:\n\trm -rf $(V0)\n"), format!("all: t0\n{needs}")]
+        {
+            let mut source = TaskSource { text: &text, include: &mut |_| Vec::new() };
+            assert!(makefile(&mut source, &["all"], &[]).unread.is_some());
+        }
+        assert!(package_scripts("{", &[]).unread.is_some());
     }
 
     #[test]
@@ -335,7 +517,7 @@ mod tests {
         let text =
             "{\n \"test\": 1,\n \"scripts\": {\n  \"pretest\": \"a\",\n  \"test\": \"b\"\n }\n}";
         let names = ["pretest", "test", "posttest"].map(str::to_owned);
-        let expected = vec![(4, "a".to_owned()), (5, "b".to_owned())];
-        assert_eq!(package_scripts(text, &names), expected);
+        let lines = shown(text, |it| package_scripts(it.text, &names));
+        assert_eq!(lines, [at(4, "a"), at(5, "b")]);
     }
 }

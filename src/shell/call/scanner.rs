@@ -7,13 +7,19 @@ use super::function_table::FunctionTable;
 use super::heredoc::Heredocs;
 use super::invocation::Invocation;
 use super::paths::{CallEnvironment, ResolvedPath, follow_links};
+use super::scripts::ScriptRun;
 use super::shell_state::ShellState;
 use super::shell_text::ShellText;
 use super::tool_call::Call;
-use crate::limits::{CALL_PROGRAMS_MAX, CALL_STEP_BYTES, CALL_STEPS_MAX, SHELL_NESTING_MAX};
+use crate::limits::{
+    CALL_PROGRAMS_MAX, CALL_STEP_BYTES, CALL_STEPS_MAX, SCRIPT_TEXT_MAX, SHELL_NESTING_MAX,
+    SHELL_TEXT_MAX,
+};
 
 /// Files that one call runs, and those that they run.
-const SCRIPTS_MAX: usize = 16;
+const SCRIPTS_MAX: usize = 32;
+/// Bytes of these files.
+const SCRIPTS_BYTES_MAX: usize = 1024 * 1024;
 
 /// Levels of nodes in a word without special characters, at most.
 const WORD_LEVELS: usize = 4;
@@ -41,15 +47,22 @@ pub(super) struct Scanner<'a> {
     /// Loops around the current statement whose number of rounds is unknown.
     pub(super) loops: usize,
     /// Files that run now, outermost first.
-    pub(super) running: Vec<String>,
+    pub(super) running: Vec<ScriptRun>,
     /// Files that may still be analyzed.
-    pub(super) scripts_left: usize,
+    pub(super) scripts_left: ScriptBudget,
     /// The depth of the text of a file. `None` if the text does not come from a file.
     pub(super) lines_of: Option<usize>,
     /// The current line of that file.
     pub(super) line: usize,
     /// The line of each program.
     pub(super) lines: Vec<usize>,
+}
+
+/// What may still be analyzed of the files that a call runs.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ScriptBudget {
+    pub(super) files: usize,
+    pub(super) bytes: usize,
 }
 
 impl<'a> Scanner<'a> {
@@ -69,7 +82,7 @@ impl<'a> Scanner<'a> {
             as_written: false,
             loops: 0,
             running: Vec::new(),
-            scripts_left: SCRIPTS_MAX,
+            scripts_left: ScriptBudget { files: SCRIPTS_MAX, bytes: SCRIPTS_BYTES_MAX },
             lines_of: None,
             line: 0,
             lines: Vec::new(),
@@ -88,6 +101,11 @@ impl Scanner<'_> {
         }
         self.nesting += 1;
         true
+    }
+
+    /// Returns the bytes of a text that is read, of a command line or of a file.
+    pub(super) const fn text_max(&self) -> usize {
+        if self.running.is_empty() { SHELL_TEXT_MAX } else { SCRIPT_TEXT_MAX }
     }
 
     /// Returns whether the nodes of one word could reach the limit.

@@ -60,6 +60,7 @@ impl Scanner<'_> {
             self.call.mark_not_understood("a subscript in quotes runs commands");
         }
         let adds = child_of_kind(node, "+=").is_some();
+        let list = node.child_by_field_name("value").filter(|it| it.kind() == "array");
         let mut values = match node.child_by_field_name("value") {
             Some(list) if list.kind() == "array" => {
                 let mut cursor = list.walk();
@@ -70,7 +71,7 @@ impl Scanner<'_> {
         };
         if adds && let Some(before) = self.known_values(&name, scope) {
             values = match (before.as_slice(), values.as_slice()) {
-                ([one], [other]) => {
+                ([one], [other]) if list.is_none() => {
                     let mut both = one.clone();
                     both.append(other);
                     vec![both]

@@ -5,18 +5,24 @@
 //!
 //! The file is analyzed as it is now. What another program writes into it before it runs is not seen.
 
+use std::path::Path;
+use std::rc::Rc;
+
+use super::analysis_context::AnalysisContext;
+use super::container_mounts::ContainerMounts;
+use super::disk::ScriptFile;
 use super::invocation::{Invocation, StandardInput};
 use super::program_database::FileEffect;
-use super::recipes::{TaskLine, justfile, makefile, package_scripts};
+use super::recipes::{TaskLines, TaskSource, image_commands, justfile, makefile, package_scripts};
 use super::scanner::Scanner;
-use super::shell_state::{ShellState, WorkingFolder};
+use super::shell_state::{MANY_VALUES, ShellState, WorkingFolder};
 use super::shell_text::ShellText;
 use super::tool_call::{Call, Script};
 use crate::path::in_folder;
 use crate::shell::base_name;
 
 /// Directories above the working directory in which a task runner looks for its file.
-const PARENTS_MAX: usize = 4;
+const PARENTS_MAX: usize = 16;
 
 /// Endings of files of code, each with a program that reads it.
 const LANGUAGES: [(&str, &str); 8] = [
@@ -29,13 +35,72 @@ const LANGUAGES: [(&str, &str); 8] = [
     (".pl", "perl"),
     (".php", "php"),
 ];
+/// The subcommand of `go` that runs a program.
+const RUNS: &str = "run";
 /// Options with which a task runner only prints what it would do.
 const PRINT_ONLY: [&str; 4] = ["-n", "--dry-run", "--just-print", "--recon"];
+
+/// Endings of other files of code that tests and builds load, each with the name of its language.
+const LOADED: [(&str, &str); 34] = [
+    (".jsx", "node"),
+    (".mts", "node"),
+    (".cts", "node"),
+    (".tsx", "node"),
+    (".vue", "node"),
+    (".svelte", "node"),
+    (".rake", "ruby"),
+    (".gemspec", "ruby"),
+    ("Rakefile", "ruby"),
+    ("Gemfile", "ruby"),
+    (".pm", "perl"),
+    (".t", "perl"),
+    (".rs", "rust"),
+    (".go", "go"),
+    (".java", "java"),
+    (".kt", "kotlin"),
+    (".kts", "kotlin"),
+    (".groovy", "groovy"),
+    (".gradle", "groovy"),
+    (".scala", "scala"),
+    (".sbt", "scala"),
+    (".swift", "swift"),
+    (".cs", "csharp"),
+    (".c", "c"),
+    (".cc", "c"),
+    (".cpp", "c"),
+    (".h", "c"),
+    (".hpp", "c"),
+    (".ex", "elixir"),
+    (".exs", "elixir"),
+    (".lua", "lua"),
+    (".jl", "julia"),
+    (".R", "Rscript"),
+    ("Dockerfile", IMAGE),
+];
+/// The language of files that build an image.
+const IMAGE: &str = "dockerfile";
 
 /// Returns whether a name has the ending of a file of code.
 pub(super) fn is_code_file(name: &str) -> bool {
     LANGUAGES.iter().any(|it| name.ends_with(it.0))
 }
+
+/// Returns whether a path is one of code that tests and builds can load.
+#[must_use]
+pub fn is_code_path(path: &str) -> bool {
+    loaded_language(base_name(path)).is_some()
+}
+
+/// Returns the language of a file of code that tests and builds can load.
+fn loaded_language(name: &str) -> Option<&'static str> {
+    if name.starts_with("Dockerfile.") || name == "Containerfile" {
+        return Some(IMAGE);
+    }
+    LANGUAGES.iter().chain(&LOADED).find(|it| name.ends_with(it.0)).map(|it| it.1)
+}
+
+/// A file that runs, with its arguments.
+pub(super) type ScriptRun = (String, Vec<ShellText>);
 
 /// How a file is read.
 #[derive(Debug, Clone)]
@@ -50,7 +115,46 @@ pub(super) enum ScriptKind {
     Input(Box<Invocation>),
 }
 
+impl ScriptKind {
+    /// Returns the file that runs if a program is given a directory: `python3 tools`.
+    fn main_file(&self) -> Option<&'static str> {
+        let Self::Code(name) = self else { return None };
+        let mains = [("python", "__main__.py"), ("node", "index.js"), ("bun", "index.ts")];
+        mains.iter().find(|it| name.starts_with(it.0)).map(|it| it.1)
+    }
+}
+
 impl Call {
+    /// Adds a file of code that a program loads by itself, such as a file of tests, to those that the call runs.
+    pub fn load_file(&mut self, path: &str, context: AnalysisContext<'_>) {
+        if self.all_scripts().iter().any(|it| it.path == path) {
+            return;
+        }
+        let mut loaded = Self { tool: self.tool.clone(), ..Self::default() };
+        let folder = WorkingFolder::certain(Some(context.around.project.clone()));
+        let scope = ShellState { folder, ..ShellState::default() };
+        let mut scanner = Scanner::new(&mut loaded, context);
+        match loaded_language(base_name(path)) {
+            Some(IMAGE) => scanner.build_image(path, &scope),
+            Some(language) => {
+                let kind = ScriptKind::Code(language.to_owned());
+                scanner.run_path(path.to_owned(), kind, &[], &scope);
+            }
+            None => {}
+        }
+        self.scripts.append(&mut loaded.scripts);
+    }
+
+    /// Adds a file that the call runs and that is not analyzed.
+    pub fn add_unread(&mut self, path: &str, why: &str) {
+        let mut script = Script { path: path.to_owned(), ..Script::default() };
+        script.call.tool.clone_from(&self.tool);
+        script.call.over(why);
+        if !self.scripts.contains(&script) {
+            self.scripts.push(script);
+        }
+    }
+
     /// Returns the files that the call runs, and those that these run.
     #[must_use]
     pub fn all_scripts(&self) -> Vec<&Script> {
@@ -82,8 +186,48 @@ impl Scanner<'_> {
             Some(None) => return,
         };
         let place = self.resolve_path(file, scope);
-        let Some(path) = place.absolute.filter(|_| file.is_known() && !place.glob) else { return };
-        let Some(text) = self.script_text(&path) else { return };
+        if file.text.contains(MANY_VALUES) {
+            return self.mark_over_limit("it runs one of many files");
+        }
+        // Scripts work with variables, so an unknown file passes.
+        let Some(path) = place.absolute.filter(|_| file.is_known()) else { return };
+        // The value of a loop over a glob is the glob, also in quotes.
+        let is_glob = place.glob
+            || (path.contains(['*', '?']) && self.context.disk.exists(&path) == Some(false));
+        match is_glob {
+            true => self.run_matches(&path, &kind, args, scope),
+            false => self.run_path(path, kind, args, scope),
+        }
+    }
+
+    /// Analyzes the files that fit a glob. Which of them run is not known.
+    fn run_matches(
+        &mut self,
+        pattern: &str,
+        kind: &ScriptKind,
+        args: &[ShellText],
+        scope: &ShellState,
+    ) {
+        match self.context.disk.matches(pattern) {
+            Some(paths) => {
+                paths.into_iter().for_each(|it| self.run_path(it, kind.clone(), args, scope));
+            }
+            None => self.add_unread(pattern, "which files its glob fits is not known"),
+        }
+    }
+
+    /// Analyzes the file at an absolute path.
+    fn run_path(&mut self, path: String, kind: ScriptKind, args: &[ShellText], scope: &ShellState) {
+        let run = (path.clone(), args.to_vec());
+        if self.running.contains(&run) {
+            return;
+        }
+        if self.context.disk.is_directory(&path) == Some(true) {
+            let main = kind.main_file().map(|it| in_folder(&path, it));
+            main.into_iter().for_each(|it| self.run_path(it, kind.clone(), args, scope));
+            return;
+        }
+        let Some(text) = self.script_text(&path, matches!(kind, ScriptKind::Named)) else { return };
         let mut inner = ShellState { parameters: Some(args.to_vec()), ..scope.of_a_process() };
         let own = ShellText::known(path.as_str());
         for name in ["0", "BASH_SOURCE"] {
@@ -93,10 +237,12 @@ impl Scanner<'_> {
             ScriptKind::Named => self.named_kind(&path, &text),
             kind @ (ScriptKind::Shell | ScriptKind::Code(_) | ScriptKind::Input(_)) => Some(kind),
         };
-        let Some(kind) = kind else { return };
+        let Some(kind) = kind else {
+            return self.add_unread(&path, "policyd does not read its language");
+        };
         inner.ends_on_error |= has_error_option(&text);
         let script = Script { path, text: text.clone(), ..Script::default() };
-        self.add_script(script, |scanner| match &kind {
+        self.add_script(script, run, |scanner| match &kind {
             ScriptKind::Shell | ScriptKind::Named => {
                 // Unlike those of a command line, functions that a script does not call do not run.
                 scanner.scan_to_end(&text, &mut inner);
@@ -111,6 +257,7 @@ impl Scanner<'_> {
                     text: Some(text.clone()),
                     ..StandardInput::default()
                 };
+                scanner.line = changing_line(&text);
                 scanner.add_program(Invocation {
                     input,
                     fed_by: Vec::new(),
@@ -120,21 +267,55 @@ impl Scanner<'_> {
         });
     }
 
-    /// Reads a file that runs now, unless it runs already, or a limit is reached.
-    fn script_text(&mut self, path: &str) -> Option<String> {
-        if self.running.iter().any(|it| it == path) || self.scripts_left == 0 {
-            return None;
-        }
-        let text = self.context.disk.script(path)?;
-        self.scripts_left -= 1;
-        Some(text)
+    /// Reads a file that runs now. `None` if there is nothing to analyze, or if the file cannot be analyzed, which is
+    /// recorded. `is_started` if the kernel starts the file.
+    fn script_text(&mut self, path: &str, is_started: bool) -> Option<String> {
+        let why = match self.context.disk.script(path) {
+            ScriptFile::Absent => return None,
+            ScriptFile::Program if is_started => return None,
+            ScriptFile::Program => "it is a compiled program",
+            ScriptFile::Unread(why) => why,
+            ScriptFile::Text(_) if self.scripts_left.files == 0 => "the call runs too many files",
+            ScriptFile::Text(text) if self.scripts_left.bytes < text.len() => {
+                "the files that the call runs are too long"
+            }
+            ScriptFile::Text(text) => {
+                self.scripts_left.files -= 1;
+                self.scripts_left.bytes -= text.len();
+                return Some(text);
+            }
+        };
+        self.add_unread(path, why);
+        None
     }
 
-    /// Adds a file whose effects `read` finds with a scanner of its own.
-    fn add_script(&mut self, mut script: Script, read: impl FnOnce(&mut Scanner<'_>)) {
+    /// Records a file that runs and that is not analyzed.
+    fn add_unread(&mut self, path: &str, why: &str) {
+        self.call.add_unread(path, why);
+    }
+
+    /// Analyzes the commands that build an image. They see no file of this machine, and run in the image.
+    fn build_image(&mut self, path: &str, scope: &ShellState) {
+        let folder = Path::new(path).parent().unwrap_or(Path::new("/")).display().to_string();
+        let state = ShellState {
+            container: Some(Rc::new(ContainerMounts::default())),
+            folder: WorkingFolder::certain(Some("/".to_owned())),
+            ..scope.of_a_process()
+        };
+        let files = [base_name(path).to_owned()];
+        self.run_task_in(&folder, &files, 0, &state, |it| image_commands(it.text));
+    }
+
+    /// Adds a file whose effects `read` finds with a scanner of its own. `run` is the file with its arguments.
+    pub(super) fn add_script(
+        &mut self,
+        mut script: Script,
+        run: ScriptRun,
+        read: impl FnOnce(&mut Scanner<'_>),
+    ) {
         script.call.tool.clone_from(&self.call.tool);
         let mut running = self.running.clone();
-        running.push(script.path.clone());
+        running.push(run);
         let mut inner = Scanner {
             text_depth: self.text_depth,
             nesting: self.nesting,
@@ -172,6 +353,8 @@ impl Scanner<'_> {
             "just" => self.run_just(program, scope),
             "npm" | "pnpm" | "yarn" | "bun" | "composer" => self.run_package_script(program, scope),
             name if name.starts_with("python") => self.run_module(program, scope),
+            "go" => self.run_go(program, scope),
+            _ if self.run_composed(program, scope) => {}
             _ => self.run_statements(program, scope),
         }
     }
@@ -192,6 +375,7 @@ impl Scanner<'_> {
         let mut files: Vec<ShellText> = options.flat_map(|it| program.values(it)).collect();
         files.extend(program.reads.iter().cloned());
         files.extend(self.printed_files(&program.input));
+        files.extend(included_statements(program));
         for file in files {
             let kind = ScriptKind::Input(Box::new(program.clone()));
             self.run_file(&file, kind, &[], scope);
@@ -216,6 +400,20 @@ impl Scanner<'_> {
         }
     }
 
+    /// Analyzes the program that `go run` builds and starts.
+    fn run_go(&mut self, go: &Invocation, scope: &ShellState) {
+        let operands = self.operand_texts(go);
+        let Some((_, rest)) = operands.split_first().filter(|it| it.0 == RUNS) else { return };
+        let files = rest.iter().take_while(|it| it.ends_with(".go")).cloned();
+        let package = rest.first().filter(|it| it.starts_with('.') && !it.ends_with(".go"));
+        let package = package.map(|it| in_folder(it, "*.go"));
+        for file in files.chain(package) {
+            let kind = ScriptKind::Code("go".to_owned());
+            let glob = file.ends_with("*.go");
+            self.run_file(&ShellText { glob, ..ShellText::known(file) }, kind, &[], scope);
+        }
+    }
+
     fn run_make(&mut self, make: &Invocation, scope: &ShellState) {
         let Some(folder) = self.task_folder(make, &["-C", "--directory"], scope) else { return };
         if PRINT_ONLY.iter().any(|it| make.has(it, self.context.lens.value_options())) {
@@ -233,7 +431,7 @@ impl Scanner<'_> {
         let known = [("CURDIR", folder.as_str()), ("PWD", &folder), ("HOME", &home)];
         let given = given.iter().filter_map(|it| it.split_once('='));
         let given: Vec<(&str, &str)> = known.into_iter().chain(given).collect();
-        self.run_task(&folder, &files, 0, scope, |text| makefile(text, &targets, &given));
+        self.run_task(&folder, &files, 0, scope, |it| makefile(it, &targets, &given));
     }
 
     fn run_just(&mut self, just: &Invocation, scope: &ShellState) {
@@ -246,7 +444,7 @@ impl Scanner<'_> {
         let mut words = operands.iter().map(String::as_str);
         let (wanted, args) = (words.next(), words.collect::<Vec<&str>>());
         let files = ["justfile", "Justfile", ".justfile"].map(str::to_owned);
-        self.run_task(&folder, &files, PARENTS_MAX, scope, |text| justfile(text, wanted, &args));
+        self.run_task(&folder, &files, PARENTS_MAX, scope, |it| justfile(it, wanted, &args));
     }
 
     /// Analyzes the scripts of a `package.json` with those that run before and after them.
@@ -271,7 +469,7 @@ impl Scanner<'_> {
         };
         let is_composer = runner.name == "composer";
         let files = [if is_composer { "composer.json" } else { "package.json" }.to_owned()];
-        self.run_task(&folder, &files, PARENTS_MAX, scope, |text| package_scripts(text, &names));
+        self.run_task(&folder, &files, PARENTS_MAX, scope, |it| package_scripts(it.text, &names));
     }
 
     fn operand_texts(&self, program: &Invocation) -> Vec<String> {
@@ -294,40 +492,131 @@ impl Scanner<'_> {
 
     /// Analyzes the lines of a task, each in a shell of its own. Its file is the first of `files` that exists in the
     /// directory or in one of `parents` directories above it.
-    fn run_task(
+    pub(super) fn run_task(
         &mut self,
         folder: &str,
         files: &[String],
         parents: usize,
         scope: &ShellState,
-        lines: impl FnOnce(&str) -> Vec<TaskLine>,
+        lines: impl FnOnce(&mut TaskSource<'_>) -> TaskLines,
     ) {
-        // A task may run another task of the same file, so the file itself may run already.
-        if self.scripts_left == 0 {
-            return;
-        }
+        let own = WorkingFolder::certain(Some(folder.to_owned()));
+        let state = ShellState { folder: own, ..scope.of_a_process() };
+        self.run_task_in(folder, files, parents, &state, lines);
+    }
+
+    /// Analyzes the lines of a task in shells with a state.
+    fn run_task_in(
+        &mut self,
+        folder: &str,
+        files: &[String],
+        parents: usize,
+        state: &ShellState,
+        lines: impl FnOnce(&mut TaskSource<'_>) -> TaskLines,
+    ) {
         let mut folder = folder;
-        let mut found = None;
+        let mut path = None;
         for _ in 0..=parents {
             let mut paths = files.iter().map(|it| in_folder(folder, it));
-            found = paths.find_map(|path| Some((self.context.disk.script(&path)?, path)));
+            path = paths.find(|it| self.context.disk.script(it) != ScriptFile::Absent);
             let above = folder.rsplit_once('/').map(|it| it.0).filter(|it| !it.is_empty());
-            let Some(above) = above.filter(|_| found.is_none()) else { break };
+            let Some(above) = above.filter(|_| path.is_none()) else { break };
             folder = above;
         }
-        let Some((text, path)) = found else { return };
-        self.scripts_left -= 1;
-        let lines = lines(&text);
-        let folder = WorkingFolder::certain(Some(folder.to_owned()));
-        let state = ShellState { folder, ..scope.of_a_process() };
-        self.add_script(Script { path, text, ..Script::default() }, |scanner| {
-            scanner.lines_of = None;
-            for (line, text) in lines {
-                scanner.line = line;
-                scanner.scan_to_end(&text, &mut state.clone());
-            }
-        });
+        // A task may run another task of the same file, so the file itself may run already.
+        let Some(path) = path else { return };
+        let Some(text) = self.script_text(&path, false) else { return };
+        let mut all = vec![(path.clone(), text.clone())];
+        let mut include = |name: &str| self.included_files(folder, name, &mut all);
+        let found = lines(&mut TaskSource { text: &text, include: &mut include });
+        if let Some(why) = found.unread {
+            self.add_unread(&path, why);
+        }
+        for (file, (path, text)) in all.into_iter().enumerate() {
+            let own = found.lines.iter().filter(|it| it.file == file);
+            let run = (path.clone(), Vec::new());
+            self.add_script(Script { path, text, ..Script::default() }, run, |scanner| {
+                scanner.lines_of = None;
+                for line in own {
+                    scanner.line = line.at;
+                    scanner.scan_to_end(&line.text, &mut state.clone());
+                }
+            });
+        }
     }
+
+    /// Reads the files that a file of a task runner includes by a name, and adds them to `all`. Returns the index and the
+    /// text of each.
+    fn included_files(
+        &mut self,
+        folder: &str,
+        name: &str,
+        all: &mut Vec<(String, String)>,
+    ) -> Vec<(usize, String)> {
+        // Scripts work with variables, so an unknown name passes.
+        if name.contains('$') {
+            return Vec::new();
+        }
+        let path = self.context.around.known_place(name, Some(folder)).absolute;
+        let Some(path) = path else { return Vec::new() };
+        let paths = match name.contains(['*', '?', '[']) {
+            true => self.context.disk.matches(&path),
+            false => Some(vec![path.clone()]),
+        };
+        let Some(paths) = paths else {
+            self.add_unread(&path, "which files its glob fits is not known");
+            return Vec::new();
+        };
+        let mut found = Vec::new();
+        for path in paths {
+            if all.iter().any(|it| it.0 == path) {
+                continue;
+            }
+            let Some(text) = self.script_text(&path, false) else { continue };
+            found.push((all.len(), text.clone()));
+            all.push((path, text));
+        }
+        found
+    }
+}
+
+/// Statements that change or delete data or a schema.
+const CHANGES: [&str; 10] = [
+    "drop ",
+    "truncate ",
+    "delete from",
+    "alter table",
+    "update ",
+    "flushall",
+    "flushdb",
+    ".drop(",
+    "deletemany(",
+    "dropdatabase",
+];
+
+/// Returns the first line of statements that changes or deletes data or a schema, counted from 1, or 0 without one. The
+/// statements are judged together, because the first ones can choose the database of the others.
+fn changing_line(text: &str) -> usize {
+    let is_change = |line: &str| {
+        let line = line.trim_start().to_lowercase();
+        !line.starts_with("--") && CHANGES.iter().any(|it| line.contains(it))
+    };
+    text.lines().position(is_change).map_or(0, |it| it + 1)
+}
+
+/// Returns the files that the statements of a program name: `source x.sql`, `\\i x.sql`, `.read x.sql`.
+fn included_statements(program: &Invocation) -> Vec<ShellText> {
+    let words = ["source ", "\\. ", "\\i ", "\\ir ", "\\include ", ".read "];
+    let texts = program.args.iter().filter_map(ShellText::all);
+    let texts = texts.chain(program.input.text.as_deref());
+    let lines = texts.flat_map(|it| it.split(['\n', ';']));
+    let files = lines.filter_map(|line| {
+        let line = line.trim_start_matches("--command=").trim_start_matches("--execute=");
+        let line = line.strip_prefix("-e").unwrap_or(line).trim();
+        let file = words.iter().find_map(|it| line.strip_prefix(it))?;
+        Some(ShellText::known(file.trim().trim_matches(['\'', '"'])))
+    });
+    files.collect()
 }
 
 /// Returns whether the first line of a script ends it at the first error: `#!/bin/bash -e`.

@@ -1,8 +1,9 @@
 //! Tools that the vocabulary does not list. The keys of the tool input say what the tool does: `command` holds
 //! a command line, `path` a file, `sql` a statement.
 //!
-//! Contains: the keys and verbs that are recognized, and the recognition of SQL.
-//! Does not contain: tools that the vocabulary lists (`files`). Input without a known key has no effect.
+//! Contains: what a call of such a tool runs and which files it touches, and the recognition of SQL.
+//! Does not contain: the keys and verbs that are recognized (`tool_words` of the vocabulary), what a tool does to a service
+//! (`tool_effects`), tools that the vocabulary lists (`files`).
 
 use serde_json::{Map, Value as Json};
 
@@ -12,155 +13,19 @@ use super::paths::ResolvedPath;
 use super::powershell;
 use super::statements;
 use super::tool_call::Call;
+use super::tool_effects::effects_of_tool;
 use crate::glob::word_matches;
 use crate::shell::{quote, syntax};
+use crate::tool_vocabulary::ToolWords;
 
-/// Keys of a command line, normalized by [`normal`].
-const COMMANDS: [&str; 11] = [
-    "command",
-    "commands",
-    "cmd",
-    "script",
-    "commandline",
-    "cmdline",
-    "shellcommand",
-    "bash",
-    "exec",
-    "run",
-    "argv",
-];
-/// Words in the keys of command lines: `cli_command`, `shellCmd`.
-const COMMAND_WORDS: [&str; 4] = ["command", "commands", "cmd", "commandline"];
-/// Words in keys that say something about a command.
-const ABOUT: [&str; 14] = [
-    "count",
-    "description",
-    "exit",
-    "help",
-    "history",
-    "id",
-    "index",
-    "name",
-    "output",
-    "result",
-    "status",
-    "timeout",
-    "title",
-    "type",
-];
-/// Keys of code, and of its language.
-const CODES: [&str; 6] = ["code", "source", "snippet", "sourcecode", "cellsource", "program"];
-const CODE_LANGUAGES: [&str; 5] = ["language", "lang", "kernel", "runtime", "interpreter"];
-/// Words in the names of tools that run code.
-const RUNNERS: [&str; 11] = [
-    "cell",
-    "eval",
-    "evaluate",
-    "exec",
-    "execute",
-    "interpreter",
-    "kernel",
-    "repl",
-    "run",
-    "runs",
-    "runner",
-];
-/// Words in the names of tools whose code runs in a page.
-const PAGES: [&str; 5] = ["browser", "chrome", "page", "playwright", "puppeteer"];
+/// Words of tools that run command lines of PowerShell.
+const POWERSHELLS: [&str; 2] = ["powershell", "pwsh"];
 /// Beginnings of the lines of a notebook that a shell runs.
 const SHELL_LINES: [&str; 3] = ["!", "%sx ", "%system "];
 /// Texts by which code is JavaScript.
 const OF_JAVASCRIPT: [&str; 5] = ["const ", "let ", "require(", "=>", "console."];
-/// Keys of the arguments of a command.
-const ARGUMENTS: [&str; 3] = ["args", "arguments", "argv"];
-/// Keys of a program whose arguments are a list of their own.
-const PROGRAMS: [&str; 4] = ["program", "executable", "binary", "bin"];
-/// Keys of what a tool types into a shell.
-const TYPED: [&str; 4] = ["input", "keys", "text", "line"];
-/// Keys of the working directory of a command.
-const FOLDERS: [&str; 4] = ["cwd", "workdir", "workingdir", "workingdirectory"];
-/// Keys of paths.
-const PATHS: [&str; 13] = [
-    "path",
-    "paths",
-    "filepath",
-    "filepaths",
-    "file",
-    "files",
-    "filename",
-    "filenames",
-    "absolutepath",
-    "relativepath",
-    "targetfile",
-    "targetpath",
-    "uri",
-];
-/// Keys of the source and of the target of a copy or move.
-const SOURCES: [&str; 6] = ["source", "src", "from", "oldpath", "sourcepath", "path"];
-const TARGETS: [&str; 8] =
-    ["destination", "dest", "dst", "to", "newpath", "destinationpath", "targetpath", "newname"];
-/// Keys of text that is written into a file.
-const CONTENTS: [&str; 14] = [
-    "content",
-    "contents",
-    "newcontent",
-    "newstring",
-    "newstr",
-    "newsource",
-    "newtext",
-    "filetext",
-    "inserttext",
-    "replacement",
-    "edits",
-    "patch",
-    "diff",
-    "oldstring",
-];
-/// Further keys of text, if the name of the tool does not say what it does.
-const TEXTS: [&str; 3] = ["text", "data", "body"];
-/// Words in the names of tools that run command lines.
-const SHELLS: [&str; 20] = [
-    "bash",
-    "cmd",
-    "command",
-    "commands",
-    "console",
-    "exec",
-    "execute",
-    "keys",
-    "monitor",
-    "powershell",
-    "process",
-    "pwsh",
-    "run",
-    "script",
-    "sh",
-    "shell",
-    "ssh",
-    "terminal",
-    "tmux",
-    "zsh",
-];
-/// Words in the names of tools that run code, and the equivalent command.
-const LANGUAGES: [(&str, &str); 13] = [
-    ("python", "python3 -c"),
-    ("python3", "python3 -c"),
-    ("py", "python3 -c"),
-    ("jupyter", "python3 -c"),
-    ("typescript", "node -e"),
-    ("js", "node -e"),
-    ("ts", "node -e"),
-    ("php", "php -r"),
-    ("javascript", "node -e"),
-    ("node", "node -e"),
-    ("ruby", "ruby -e"),
-    ("perl", "perl -e"),
-    ("applescript", "osascript -e"),
-];
-/// Words in the names of tools that search text. A tool with a word of `DATABASES` is not one of
-/// them.
-const SEARCHES: [&str; 3] = ["search", "websearch", "docs"];
-const DATABASES: [&str; 7] = ["sql", "db", "database", "postgres", "mysql", "sqlite", "supabase"];
+/// A key of [`ToolWords::content_keys`] whose text is in the file before.
+const OLD_TEXT: &str = "oldstring";
 /// Texts of one input that guards can read, in bytes.
 const STRINGS_BYTES_MAX: usize = 1024 * 1024;
 /// Longer texts are not paths.
@@ -171,28 +36,35 @@ pub(super) fn add(call: &mut Call, input: &Json, context: AnalysisContext<'_>) {
     let shape = ToolInput {
         fields: InputFields::new(input),
         name: words(&call.tool),
+        words: context.lens.tool_words(),
         home: &context.around.home,
     };
+    let known = shape.words;
     let own = shape.own_program(&call.tool, context);
-    let lines = shape.commands().into_iter().chain(shape.codes());
-    let commands: Vec<String> = lines.map(|it| behind_program(it, own.as_deref())).collect();
+    let behind = |it: String| behind_program(it, own.as_deref(), context);
+    let mut commands: Vec<String> = shape.commands().into_iter().map(behind).collect();
+    if commands.is_empty() && own.is_some() {
+        commands.extend(shape.own_arguments().map(behind));
+    }
+    commands.extend(shape.codes());
     let mut lines = Vec::new();
     if !commands.is_empty() {
-        let folder = shape.fields.texts(&FOLDERS).next();
+        let folder = shape.fields.texts(&known.folder_keys).next();
         lines.extend(folder.map(|it| format!("cd -- {}", quote(it))));
         call.command = commands.join("\n");
         lines.extend(commands);
     }
     lines.extend(shape.statements());
+    lines.extend(shape.request(input));
     match shape.verb() {
-        ToolVerb::Delete => lines.extend(shape.line("rm -rf --", shape.paths(&PATHS))),
+        ToolVerb::Delete => lines.extend(shape.line("rm -rf --", shape.paths(&known.path_keys))),
         verb @ (ToolVerb::Move | ToolVerb::Copy) => {
             let program = if verb == ToolVerb::Move { "mv --" } else { "cp -r --" };
-            let from = shape.paths(&SOURCES);
+            let from = shape.paths(&known.source_keys);
             let (from, to) = if from.is_empty() {
-                (shape.paths(&PATHS), shape.paths(&TARGETS))
+                (shape.paths(&known.path_keys), shape.paths(&known.target_keys))
             } else {
-                (from, shape.paths(&TARGETS))
+                (from, shape.paths(&known.target_keys))
             };
             lines.extend(shape.line(program, [from, to].concat()));
         }
@@ -205,8 +77,9 @@ pub(super) fn add(call: &mut Call, input: &Json, context: AnalysisContext<'_>) {
     if !lines.is_empty() {
         statements::scan_line(call, &lines.join("\n"), context);
     }
+    call.tool_effects = effects_of_tool(call, input, &shape.fields, context);
     let only_reads =
-        ToolVerb::of(&shape.name) == Some(ToolVerb::Read) && shape.verb() == ToolVerb::Read;
+        ToolVerb::of(&shape.name, known) == Some(ToolVerb::Read) && shape.verb() == ToolVerb::Read;
     if !only_reads || !call.command.is_empty() {
         add_strings(call, input);
     }
@@ -240,8 +113,8 @@ fn add_strings(call: &mut Call, input: &Json) {
 /// Returns whether a tool that the vocabulary does not list writes the files that its input names.
 /// `holds_content`: whether the input contains text for a file.
 #[must_use]
-pub fn writes_files(tool: &str, holds_content: bool) -> bool {
-    match ToolVerb::of(&words(tool)) {
+pub fn writes_files(tool: &str, holds_content: bool, known: &ToolWords) -> bool {
+    match ToolVerb::of(&words(tool), known) {
         Some(ToolVerb::Write) => true,
         Some(ToolVerb::Read) | None => holds_content,
         Some(ToolVerb::Copy | ToolVerb::Move | ToolVerb::Delete) => false,
@@ -252,19 +125,32 @@ struct ToolInput<'a> {
     fields: InputFields<'a>,
     /// Words in the name of the tool.
     name: Vec<String>,
+    words: &'a ToolWords,
     home: &'a str,
 }
 
 impl ToolInput<'_> {
-    fn named(&self, words: &[&str]) -> bool {
-        self.name.iter().any(|it| words.contains(&it.as_str()))
+    fn named(&self, words: &[String]) -> bool {
+        self.name.iter().any(|it| words.contains(it))
+    }
+
+    fn is_named_after_powershell(&self) -> bool {
+        self.name.iter().any(|it| POWERSHELLS.contains(&it.as_str()))
+    }
+
+    /// Returns the command that runs code of a language.
+    fn interpreter(&self, language: &str) -> Option<&str> {
+        let row = self.words.languages.iter().find(|it| it.0 == language);
+        row.map(|it| it.1.as_str())
     }
 
     /// Returns the command lines.
     fn commands(&self) -> Vec<String> {
-        let language = LANGUAGES.iter().find(|it| self.named(&[it.0])).map(|it| it.1);
+        let of_name = |it: &&(String, String)| self.name.contains(&it.0);
+        let language = self.words.languages.iter().find(of_name).map(|it| it.1.as_str());
+        let argument_keys = &self.words.argument_keys;
         let mut lines = Vec::new();
-        for (key, value) in self.fields.commands() {
+        for (key, value) in self.fields.commands(self.words) {
             let many = key == "commands" || value.as_array().is_some_and(|it| holds_lines(it));
             let given: Vec<String> = match value.is_array() && !many {
                 true => vec![texts(value).map(quote).collect::<Vec<_>>().join(" ")],
@@ -272,8 +158,8 @@ impl ToolInput<'_> {
             };
             let after: Vec<String> = match key {
                 "script" => Vec::new(),
-                key if ARGUMENTS.contains(&key) => Vec::new(),
-                _ => self.fields.lists(&ARGUMENTS).map(quote).collect(),
+                key if argument_keys.iter().any(|it| it == key) => Vec::new(),
+                _ => self.fields.lists(argument_keys).map(quote).collect(),
             };
             for line in given.into_iter().filter(|it| !it.trim().is_empty()) {
                 let is_line = after.is_empty();
@@ -282,15 +168,16 @@ impl ToolInput<'_> {
                 }
                 lines.push(match language {
                     Some(program) => format!("{program} {}", quote(&line)),
-                    None if self.named(&["powershell", "pwsh"]) => powershell::as_shell(&line),
+                    None if self.is_named_after_powershell() => powershell::as_shell(&line),
                     None if is_line => line,
                     None => format!("{line} {}", after.join(" ")),
                 });
             }
         }
         lines.extend(self.program());
-        if lines.is_empty() && self.named(&SHELLS) {
-            let typed = self.fields.texts(&TYPED).filter(|it| !it.trim().is_empty());
+        if lines.is_empty() && self.named(&self.words.shell_words) {
+            let typed =
+                self.fields.texts(&self.words.typed_keys).filter(|it| !it.trim().is_empty());
             lines.extend(typed.map(str::to_owned));
         }
         lines
@@ -298,24 +185,27 @@ impl ToolInput<'_> {
 
     /// Returns the command line of a program that a key names apart from its arguments.
     fn program(&self) -> Option<String> {
-        let program = self.fields.texts(&PROGRAMS).next().filter(|it| !it.contains(' '))?;
-        let arguments: Vec<String> = self.fields.lists(&ARGUMENTS).map(quote).collect();
+        let program =
+            self.fields.texts(&self.words.program_keys).next().filter(|it| !it.contains(' '))?;
+        let arguments: Vec<String> =
+            self.fields.lists(&self.words.argument_keys).map(quote).collect();
         (!arguments.is_empty()).then(|| format!("{} {}", quote(program), arguments.join(" ")))
     }
 
     /// Returns the code that the tool runs, as command lines.
     fn codes(&self) -> Vec<String> {
-        if !self.named(&RUNNERS)
-            && !self.name.iter().any(|it| LANGUAGES.iter().any(|row| row.0 == it))
-        {
+        let by_name = self.name.iter().find_map(|it| self.interpreter(it));
+        if !self.named(&self.words.runner_words) && by_name.is_none() {
             return Vec::new();
         }
-        let given = self.fields.texts(&CODE_LANGUAGES).next().map(str::to_lowercase);
+        let given = self.fields.texts(&self.words.language_keys).next().map(str::to_lowercase);
         let given = given.unwrap_or_default();
-        let is_shell = |it: &str| SHELLS.contains(&it) && !["powershell", "pwsh"].contains(&it);
-        let of_row = |it: &str| LANGUAGES.iter().find(|row| row.0 == it).map(|row| row.1);
-        let by_name = || self.name.iter().find_map(|it| of_row(it));
-        let texts = self.fields.texts(&CODES).filter(|it| !is_word(it) && !self.named(&PAGES));
+        let is_shell = |it: &String| {
+            self.words.shell_words.contains(it) && !POWERSHELLS.contains(&it.as_str())
+        };
+        let in_page = self.named(&self.words.page_words);
+        let texts = self.fields.texts(&self.words.code_keys);
+        let texts = texts.filter(|it| !is_word(it) && !in_page);
         let lines = texts.flat_map(|code| {
             let shell_lines = code.lines().filter_map(|line| {
                 SHELL_LINES.iter().find_map(|it| line.trim_start().strip_prefix(it))
@@ -323,7 +213,7 @@ impl ToolInput<'_> {
             let mut lines: Vec<String> = shell_lines.map(str::to_owned).collect();
             let is_javascript = || OF_JAVASCRIPT.iter().any(|it| code.contains(it));
             let guessed = || if is_javascript() { "node -e" } else { "python3 -c" };
-            lines.push(match of_row(&given).or_else(by_name) {
+            lines.push(match self.interpreter(&given).or(by_name) {
                 _ if is_shell(&given) || code.starts_with("#!/bin/") => code.to_owned(),
                 _ if code.starts_with("%%bash") || code.starts_with("%%sh") => {
                     code.split_once('\n').map_or("", |it| it.1).to_owned()
@@ -335,12 +225,27 @@ impl ToolInput<'_> {
         lines.collect()
     }
 
-    /// Returns the program that the tool has as its name: `mcp__cluster__kubectl`.
+    /// Returns the program that the tool has as its name, or that its name contains: `mcp__cluster__kubectl`,
+    /// `run_gcloud_command`.
     fn own_program(&self, tool: &str, context: AnalysisContext<'_>) -> Option<String> {
         let name = tool.rsplit("__").next().filter(|it| tool.contains("__") && is_word(it))?;
+        let ToolWords { shell_words, runner_words, program_words, inner_words, .. } = self.words;
         let listed = &context.knowledge.listed;
         let is_listed = listed.has(name, |it| it != "*" && word_matches(it, name));
-        (is_listed && !self.named(&SHELLS) && !self.named(&RUNNERS)).then(|| name.to_owned())
+        if is_listed && !self.named(shell_words) && !self.named(runner_words) {
+            return Some(name.to_owned());
+        }
+        let words = words(name);
+        let runs_inside = words.iter().any(|it| inner_words.contains(it));
+        words.into_iter().find(|it| program_words.contains(it) && !runs_inside)
+    }
+
+    /// Returns the arguments of the program in the name of the tool, if its input has no command.
+    fn own_arguments(&self) -> Option<String> {
+        let keys = &self.words.argument_keys;
+        let list: Vec<String> = self.fields.lists(keys).map(quote).collect();
+        let text = || self.fields.texts(keys).next().map(str::to_owned);
+        if list.is_empty() { text() } else { Some(list.join(" ")) }
     }
 
     /// Returns whether a text is a command line. A single word may be an action of the tool itself,
@@ -348,33 +253,55 @@ impl ToolInput<'_> {
     fn is_command(&self, key: &str, line: &str) -> bool {
         let of_other_language =
             || key == "script" && syntax(line).is_none_or(|it| it.root_node().has_error());
-        self.named(&SHELLS) || !(is_word(line) || of_other_language())
+        self.named(&self.words.shell_words) || !(is_word(line) || of_other_language())
     }
 
     /// Returns the SQL statements, each as an equivalent command.
     fn statements(&self) -> Vec<String> {
-        let searches = self.named(&SEARCHES) && !self.named(&DATABASES);
-        let asked = self.fields.texts(&["query", "queries"]);
-        let asked = asked.filter(|it| !searches && is_sql(it));
-        let said = self.fields.texts(&["sql"]).chain(asked);
+        let ToolWords { search_words, database_words, query_keys, sql_keys, .. } = self.words;
+        let searches = self.named(search_words) && !self.named(database_words);
+        let objects = &self.words.sql_objects;
+        let asked = self.fields.texts(query_keys);
+        let asked = asked.filter(|it| !searches && is_sql(it, objects));
+        let said = self.fields.texts(sql_keys).chain(asked);
         said.map(|it| format!("psql -c {}", quote(it))).collect()
+    }
+
+    /// Returns an HTTP request that can change something, as an equivalent command.
+    fn request(&self, input: &Json) -> Option<String> {
+        let ToolWords { address_keys, method_keys, .. } = self.words;
+        let address = self.fields.texts(address_keys).next()?;
+        let method = self.fields.texts(method_keys).next().filter(|it| is_word(it))?;
+        if matches!(method.to_ascii_uppercase().as_str(), "GET" | "HEAD" | "OPTIONS") {
+            return None;
+        }
+        let headers = input.get("headers").and_then(Json::as_object);
+        let headers = headers.into_iter().flat_map(Map::iter).filter_map(|(name, value)| {
+            Some(format!(" -H {}", quote(&format!("{name}: {}", value.as_str()?))))
+        });
+        let headers: String = headers.collect();
+        let method = method.to_ascii_uppercase();
+        Some(format!("curl -X {method}{headers} {}", quote(address)))
     }
 
     /// Returns the action of the tool on its paths.
     fn verb(&self) -> ToolVerb {
-        let said = self.fields.texts(&["command", "action", "operation", "op", "mode"]);
+        let known = self.words;
+        let said = self.fields.texts(&known.action_keys);
         let said: Vec<String> = said.filter(|it| is_word(it)).flat_map(words).collect();
-        let writes = || self.fields.of(&CONTENTS).next().is_some();
-        match ToolVerb::of(&said).or_else(|| ToolVerb::of(&self.name)) {
+        let writes = || self.fields.of(&known.content_keys).next().is_some();
+        match ToolVerb::of(&said, known).or_else(|| ToolVerb::of(&self.name, known)) {
             Some(ToolVerb::Read) if writes() => ToolVerb::Write,
             Some(verb) => verb,
-            None if writes() || self.fields.of(&TEXTS).next().is_some() => ToolVerb::Write,
+            None if writes() || self.fields.of(&known.text_keys).next().is_some() => {
+                ToolVerb::Write
+            }
             None => ToolVerb::Read,
         }
     }
 
     /// Returns the paths in some keys, with the home directory expanded.
-    fn paths(&self, keys: &[&str]) -> Vec<String> {
+    fn paths(&self, keys: &[String]) -> Vec<String> {
         let is_path = |it: &&str| {
             let elsewhere = it.contains("://") && !it.starts_with("file://");
             !it.is_empty() && it.len() <= PATH_BYTES_MAX && !it.contains('\n') && !elsewhere
@@ -396,26 +323,35 @@ impl ToolInput<'_> {
 
     fn touch(&self, call: &mut Call, does: Access, context: AnalysisContext<'_>) {
         let folder = Some(context.around.folder.as_str()).filter(|it| !it.is_empty());
-        for path in self.paths(&PATHS) {
+        for path in self.paths(&self.words.path_keys) {
             let place = context.around.known_place(&path, folder);
             let place = ResolvedPath { glob: path.contains(['*', '?', '[']), ..place };
-            call.files.push(FileAccess { does, place, program: None, keeps: true });
+            call.files.push(FileAccess::by_tool(does, place));
         }
     }
 
     /// Returns the text that is written into files.
     fn written(&self) -> Vec<String> {
-        let keys: Vec<&str> =
-            CONTENTS.into_iter().chain(TEXTS).filter(|it| *it != "oldstring").collect();
+        let ToolWords { content_keys, text_keys, .. } = self.words;
+        let keys = content_keys.iter().chain(text_keys).filter(|it| *it != OLD_TEXT);
+        let keys: Vec<String> = keys.cloned().collect();
         self.fields.texts(&keys).map(str::to_owned).collect()
     }
 }
 
-/// Returns a command line that begins with the program of the tool.
-fn behind_program(line: String, program: Option<&str>) -> String {
-    match program.filter(|it| line.split_whitespace().next() != Some(*it)) {
-        Some(program) => format!("{program} {line}"),
-        None => line,
+/// Returns a command line that begins with the program of the tool, unless it begins with another known program. A word can
+/// be a subcommand or a program (`exec`): then both lines count.
+fn behind_program(line: String, program: Option<&str>, context: AnalysisContext<'_>) -> String {
+    let first = line.split_whitespace().next().unwrap_or_default();
+    let Some(program) = program.filter(|it| first != *it) else { return line };
+    let is_other = context.lens.tool_words().program_words.iter().any(|it| it == first);
+    if is_other || first.contains('/') || line.trim_start().starts_with(['$', '!', '(', '#']) {
+        return line;
+    }
+    let listed = &context.knowledge.listed;
+    match listed.has(first, |it| it != "*" && word_matches(it, first)) {
+        true => format!("{program} {line}\n{line}"),
+        false => format!("{program} {line}"),
     }
 }
 
@@ -426,7 +362,7 @@ fn holds_lines(items: &[Json]) -> bool {
 }
 
 /// Fields of a tool input and of the objects in it (one level deep), with normalized keys and the words of the keys.
-struct InputFields<'a>(Vec<(String, &'a Json, Vec<String>)>);
+pub(super) struct InputFields<'a>(Vec<(String, &'a Json, Vec<String>)>);
 
 impl<'a> InputFields<'a> {
     fn new(input: &'a Json) -> Self {
@@ -446,27 +382,28 @@ impl<'a> InputFields<'a> {
     }
 
     /// Returns the non-empty fields with some keys.
-    fn of(&self, keys: &[&str]) -> impl Iterator<Item = (&str, &'a Json)> {
-        let meant = self.0.iter().filter(move |it| keys.contains(&it.0.as_str()));
+    pub(super) fn of(&self, keys: &[String]) -> impl Iterator<Item = (&str, &'a Json)> {
+        let meant = self.0.iter().filter(move |it| keys.contains(&it.0));
         meant.map(|it| (it.0.as_str(), it.1))
     }
 
     /// Returns the non-empty fields whose key is one of a command line.
-    fn commands(&self) -> impl Iterator<Item = (&str, &'a Json)> {
+    fn commands(&self, known: &ToolWords) -> impl Iterator<Item = (&str, &'a Json)> {
         let is_command = |(key, _, parts): &&(String, &'a Json, Vec<String>)| {
-            let has = |words: &[&str]| parts.iter().any(|it| words.contains(&it.as_str()));
-            COMMANDS.contains(&key.as_str()) || (has(&COMMAND_WORDS) && !has(&ABOUT))
+            let has = |words: &[String]| parts.iter().any(|it| words.contains(it));
+            known.command_keys.contains(key)
+                || (has(&known.command_words) && !has(&known.about_words))
         };
         self.0.iter().filter(is_command).map(|(key, value, _)| (key.as_str(), *value))
     }
 
     /// Returns the texts of some keys, including those in lists.
-    fn texts(&self, keys: &[&str]) -> impl Iterator<Item = &'a str> {
+    pub(super) fn texts(&self, keys: &[String]) -> impl Iterator<Item = &'a str> {
         self.of(keys).flat_map(|(_, value)| texts(value))
     }
 
     /// Returns the texts in the lists of some keys.
-    fn lists(&self, keys: &[&str]) -> impl Iterator<Item = &'a str> {
+    fn lists(&self, keys: &[String]) -> impl Iterator<Item = &'a str> {
         self.of(keys).filter(|(_, value)| value.is_array()).flat_map(|(_, value)| texts(value))
     }
 }
@@ -502,63 +439,30 @@ enum ToolVerb {
     Delete,
 }
 
-const READS: [&str; 22] = [
-    "cat", "check", "diff", "exists", "find", "get", "glob", "grep", "head", "info", "list",
-    "load", "ls", "open", "read", "search", "show", "stat", "tail", "tree", "upload", "view",
-];
-const WRITES: [&str; 23] = [
-    "append",
-    "apply",
-    "create",
-    "download",
-    "dump",
-    "edit",
-    "export",
-    "insert",
-    "mkdir",
-    "modify",
-    "overwrite",
-    "patch",
-    "put",
-    "replace",
-    "save",
-    "screenshot",
-    "set",
-    "store",
-    "touch",
-    "truncate",
-    "update",
-    "write",
-    "writefile",
-];
-const COPIES: [&str; 3] = ["copy", "cp", "duplicate"];
-const MOVES: [&str; 3] = ["move", "mv", "rename"];
-const DELETES: [&str; 7] = ["delete", "erase", "remove", "rm", "rmdir", "trash", "unlink"];
-
 impl ToolVerb {
     /// Returns the action that some words name. The most destructive one wins, then the first one.
-    fn of(words: &[String]) -> Option<Self> {
-        let is = |verbs: &[&str]| words.iter().any(|it| verbs.contains(&it.as_str()));
-        if is(&DELETES) {
+    fn of(words: &[String], known: &ToolWords) -> Option<Self> {
+        let is = |verbs: &[String]| words.iter().any(|it| verbs.contains(it));
+        if is(&known.delete_verbs) {
             return Some(Self::Delete);
         }
-        if is(&MOVES) {
+        if is(&known.move_verbs) {
             return Some(Self::Move);
         }
-        if is(&["replace"]) {
+        if words.iter().any(|it| it == "replace") {
             return Some(Self::Write);
         }
-        words.iter().find_map(|it| match it.as_str() {
-            it if READS.contains(&it) => Some(Self::Read),
-            it if WRITES.contains(&it) => Some(Self::Write),
-            it if COPIES.contains(&it) => Some(Self::Copy),
+        words.iter().find_map(|it| match it {
+            it if known.read_verbs.contains(it) => Some(Self::Read),
+            it if known.write_verbs.contains(it) => Some(Self::Write),
+            it if known.copy_verbs.contains(it) => Some(Self::Copy),
             _ => None,
         })
     }
 }
 
 /// Returns whether a text is a single word, as the name of an action is.
-fn is_word(text: &str) -> bool {
+pub(super) fn is_word(text: &str) -> bool {
     let text = text.trim();
     text.starts_with(|c: char| c.is_ascii_alphabetic())
         && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-'))
@@ -582,34 +486,12 @@ pub(super) fn words(name: &str) -> Vec<String> {
     found
 }
 
-/// Objects of SQL statements that create, change or drop something.
-const OBJECTS: [&str; 18] = [
-    "collection",
-    "column",
-    "database",
-    "extension",
-    "function",
-    "index",
-    "keyspace",
-    "materialized",
-    "owned",
-    "policy",
-    "role",
-    "schema",
-    "sequence",
-    "table",
-    "tablespace",
-    "trigger",
-    "user",
-    "view",
-];
-
 /// Returns whether one of the statements in a text is SQL.
-fn is_sql(text: &str) -> bool {
-    text.split(';').any(begins)
+fn is_sql(text: &str, objects: &[String]) -> bool {
+    text.split(';').any(|it| begins(it, objects))
 }
 
-fn begins(text: &str) -> bool {
+fn begins(text: &str, objects: &[String]) -> bool {
     let lower = code(text).to_lowercase();
     let mut words =
         lower.split(|c: char| c.is_whitespace() || c == '(').filter(|it| !it.is_empty());
@@ -620,7 +502,8 @@ fn begins(text: &str) -> bool {
     match verb {
         "select" => has("from") || has("into"),
         "drop" | "alter" | "create" => {
-            OBJECTS.contains(&second) || matches!(second, "or" | "temp" | "temporary" | "unique")
+            objects.iter().any(|it| it == second)
+                || matches!(second, "or" | "temp" | "temporary" | "unique")
         }
         "truncate" => second == "table" || lower.split_whitespace().count() == 2,
         "delete" => second == "from",

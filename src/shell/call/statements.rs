@@ -77,7 +77,7 @@ impl Scanner<'_> {
             Some((text, tree)) => (text.as_str(), Some(Cow::Borrowed(tree))),
             None => (source, None),
         };
-        if source.len() > SHELL_TEXT_MAX {
+        if source.len() > self.text_max() {
             self.mark_over_limit("it is nested too deeply or too long");
             return ShellOutput::default();
         }

@@ -501,11 +501,12 @@ mod tests {
 
     use super::super::{AnalysisContext, CallEnvironment, NoDisk, ProgramDatabase};
     use super::*;
+    use crate::tool_vocabulary::{ToolEffect, ToolWords};
     use crate::vocabulary::{ShellVocabulary, ValueOptions, Wrapper};
     use policyd_yaml::rows::Rows;
 
     #[derive(Debug, Default)]
-    struct Tools(Rows<Wrapper>, Rows<ValueOptions>);
+    struct Tools(Rows<Wrapper>, Rows<ValueOptions>, ToolWords);
 
     impl ShellVocabulary for Tools {
         fn wrappers(&self) -> &Rows<Wrapper> {
@@ -527,12 +528,28 @@ mod tests {
         fn is_shell_tool(&self, name: &str) -> bool {
             name == "Bash"
         }
+
+        fn tool_words(&self) -> &ToolWords {
+            &self.2
+        }
+
+        fn tool_effects(&self) -> &[ToolEffect] {
+            &[]
+        }
     }
 
     /// Returns the text of `a` behind a call, and the lines that it adds and removes. `None` if they are unknown.
     fn changed(tool: &str, input: Json, before: &str) -> (Option<String>, Option<ChangedLines>) {
         let around = CallEnvironment::new("/w", "/w", "/home/ada", &[]);
-        let (lens, knowledge) = (Tools::default(), ProgramDatabase::default());
+        let verbs = |verbs: &str| verbs.split(' ').map(str::to_owned).collect();
+        let words = ToolWords {
+            write_verbs: verbs("append create edit insert write"),
+            path_keys: verbs("path paths filepath"),
+            content_keys: verbs("content edits newtext"),
+            ..ToolWords::default()
+        };
+        let lens = Tools(Rows::default(), Rows::default(), words);
+        let knowledge = ProgramDatabase::default();
         let context =
             AnalysisContext { lens: &lens, knowledge: &knowledge, around: &around, disk: &NoDisk };
         let call = Call::read(tool, &input, context);

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::effect_set::CallEffects;
 use super::file_access::{FileAccess, PatchFile, TreeWrite};
 use super::invocation::Invocation;
 use super::paths::ResolvedPath;
@@ -36,6 +37,8 @@ pub struct Call {
     pub written: Vec<String>,
     /// Texts in the input of a tool that the vocabulary does not list and that does not only read.
     pub strings: Vec<String>,
+    /// What a tool that the vocabulary does not list does to something that is not a local file: `deletes`.
+    pub tool_effects: Vec<String>,
     /// URL that the tool fetches. Can be empty.
     pub address: String,
     /// Prompt of the user. Empty for other events.
@@ -44,6 +47,8 @@ pub struct Call {
     pub endless: bool,
     /// Reasons why parts of the command line were not understood, each once.
     pub unread: Vec<String>,
+    /// What programs do whose names are in a line that was not understood.
+    pub suspected: CallEffects,
     /// Whether a part was not analyzed because it exceeds a limit: too long, too deep, or too many
     /// programs.
     pub beyond: bool,

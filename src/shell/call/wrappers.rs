@@ -92,7 +92,7 @@ impl Scanner<'_> {
             if let Some(output) = called {
                 return self.redirect_output(redirects, output, scope);
             }
-            if let Some(inner) = self.expand_git_alias(&words) {
+            if let Some(inner) = self.expand_git_alias(&words, scope) {
                 words = inner;
                 continue;
             }
@@ -258,28 +258,6 @@ impl Scanner<'_> {
             scope.files = inner.files;
         }
         UnwrapStep::Done(output)
-    }
-
-    /// Expands an alias of git: `git -c alias.x=!cmd x`.
-    fn expand_git_alias(&self, words: &[ShellText]) -> Option<Vec<ShellText>> {
-        if base_name(words.first()?.all()?) != "git" {
-            return None;
-        }
-        let at = words.iter().position(|it| it.text == "-c")?;
-        let setting = words.get(at + 1)?.all()?;
-        let (name, value) = setting.strip_prefix("alias.")?.split_once('=')?;
-        let used = words.iter().skip(at + 2).position(|it| it.text == name)? + at + 2;
-        let after = words.get(used + 1..)?.iter().cloned();
-        let words: Vec<ShellText> = match value.strip_prefix('!') {
-            Some(shell) => {
-                ["sh", "-c", shell].map(ShellText::known).into_iter().chain(after).collect()
-            }
-            None => {
-                let own = value.split_whitespace().map(ShellText::known);
-                std::iter::once(ShellText::known("git")).chain(own).chain(after).collect()
-            }
-        };
-        Some(words)
     }
 
     /// Records the variables that a wrapper sets: `env A=b`.
@@ -506,7 +484,12 @@ impl Scanner<'_> {
         let listed = words.iter().position(|it| is_parallel && it.text == LISTED);
         let listed = listed.map(|at| words.split_off(at));
         let mark = mark_of(taken).or_else(|| is_parallel.then(|| "{}".to_owned()));
-        let mark = mark.filter(|mark| words.iter().any(|it| it.text.contains(mark.as_str())));
+        let is_named = |mark: &String| words.iter().any(|it| it.text.contains(mark.as_str()));
+        // `xargs -I X` adds nothing to a command without `X`.
+        if !is_parallel && mark.as_ref().is_some_and(|it| !is_named(it)) {
+            return vec![words];
+        }
+        let mark = mark.filter(is_named);
         let one_each = mark.is_some() || is_parallel;
         let mut read: Vec<ShellText> = match (listed, &input.text, input.files.as_slice()) {
             (Some(listed), ..) => listed.into_iter().filter(|it| it.text != LISTED).collect(),

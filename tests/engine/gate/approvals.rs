@@ -52,6 +52,21 @@ fn only_the_user_and_the_organization_choose_a_level() {
 }
 
 #[test]
+fn changed_code_that_a_guard_would_stop_is_not_approved() {
+    let world = chosen("work");
+    world.put("/work/build.rs", "fn main() { fs::remove_dir_all(\"/home/me/x\").unwrap(); }");
+    assert_eq!([answer(&world, "cargo test"), answer(&world, "git status")], ["", "allow"]);
+    world.put("/work/build.rs", "fn main() { println!(\"cargo::rerun-if-changed=build.rs\"); }");
+    assert_eq!(answer(&world, "cargo test"), "allow");
+    // What is not read is not approved.
+    world.put("/work/src/a.rs", "x".repeat(300_000));
+    assert_eq!(answer(&world, "cargo test"), "");
+    let world = chosen("work");
+    (0..65).for_each(|it| world.put(format!("/work/src/a{it}.rs"), ""));
+    assert_eq!(answer(&world, "cargo test"), "");
+}
+
+#[test]
 fn settings_that_a_repository_or_nobody_can_read_approve_nothing() {
     // A repository can set variables of a session.
     let world = machine();

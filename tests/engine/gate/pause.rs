@@ -72,7 +72,7 @@ fn a_pause_is_told_everywhere_and_is_over_by_itself() {
     assert!(rules["paused"][0].as_str().unwrap().contains("a demo"), "{}", rules["paused"]);
     let mut guards = rules["guards"].as_array().unwrap().iter();
     let guard = guards.find(|it| it["id"] == "rm_recursive").unwrap();
-    assert_eq!(guard["commands"], json!(["rm"]));
+    assert_eq!(guard["commands"], json!(["@deletes"]));
     let listed = called(&scene, "log").stdout;
     assert!(listed.lines().nth(1).unwrap().contains("paused"), "{listed}");
     let line = format!("explain {}", entries[1]["id"].as_str().unwrap());

@@ -26,7 +26,7 @@ fn what_is_not_asked_would_be_silent() {
         ("ls", CallEffects::default()),
         ("cat notes.txt", CallEffects::READ),
         ("echo x > notes.txt", CallEffects::CHANGE),
-        ("rm notes.txt", CallEffects::CHANGE),
+        ("rm notes.txt", CallEffects::CHANGE.union(CallEffects::DELETE)),
         ("A=1 cargo test", CallEffects::VARIABLE),
         ("git apply a.patch", CallEffects::ALL),
         ("echo 'unclosed", CallEffects::ALL),

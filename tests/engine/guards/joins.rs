@@ -22,6 +22,16 @@ const JOINED: &[&str] = &[
     "f() { [ -n \"$2\" ] && rm -rf \"$1\"; f \"$1/..\" \"$2\"; }; f build a",
     "echo 'rm -rf ~' > x.sh; echo true >> x.sh; bash x.sh",
     "printf -v c 'rm -rf %s' ~; $c",
+    "x=~; select y in a b; do x=build; done; rm -rf \"$x\"",
+    "select x in ~ build; do rm -rf \"$x\"; done",
+    "coproc rm -rf ~",
+    "coproc { rm -rf ~; }",
+    "trap 'rm -rf ~' EXIT",
+    "x=~; trap 'rm -rf \"$x\"' EXIT; true",
+    "a=(build ~); rm -rf \"${a[1]}\"",
+    "a=(build); a+=(~); rm -rf \"${a[@]}\"",
+    "a=(build ~); for x in \"${a[@]}\"; do rm -rf \"$x\"; done",
+    "a[0]=build; a[1]=~; rm -rf ${a[*]}",
 ];
 
 /// Each of these lines may delete all files of the project, because a `cd` may fail.

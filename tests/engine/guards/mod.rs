@@ -11,6 +11,7 @@ mod human_commands;
 #[cfg(target_os = "linux")]
 mod instructions;
 mod joins;
+mod limits;
 mod machine;
 mod own_gate;
 mod peers;

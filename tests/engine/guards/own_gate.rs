@@ -317,7 +317,7 @@ const ORDINARY: &[&str] = &[
     "tee >(wc -l) < x",
     "claude config list",
     "claude config set theme dark",
-    "claude mcp add x -- npx x",
+    "claude mcp list",
     "cp tool ~/.local/bin/tool",
     "systemctl --user status x",
 ];
@@ -370,7 +370,7 @@ const ORDINARY_TOOLS: &[(&str, &str)] = &[
     ),
     ("mcp__term__type", r#"{"text": "policyd log --summary"}"#),
     ("mcp__term__type", r#"{"text": "cargo test"}"#),
-    ("mcp__slack__post", r#"{"text": "The policy is ready"}"#),
+    ("mcp__board__post", r#"{"text": "The policy is ready"}"#),
     ("Task", r#"{"prompt": "Look at .claude/settings.json and explain policyd pause"}"#),
     ("ExitPlanMode", r#"{"plan": "1. Ask the user to run policyd trust"}"#),
     ("AskUserQuestion", r#"{"questions": ["May I change .claude/settings.json?"]}"#),

@@ -507,7 +507,8 @@ fn checks_and_guards_read_the_same_files_of_the_project() {
             Some(false) => String::new(),
             None => unknown.to_owned(),
         };
-        assert_eq!(machine.bash("make").0, wanted("deny", "ask"), "{condition}");
+        let got = machine.bash("make");
+        assert_eq!(got.0, wanted("deny", "ask"), "{condition}: {got:?}");
         let answer = machine.answer(&json!({
             "session_id": "s", "cwd": PROJECT, "hook_event_name": "Stop", "transcript_path": TRANSCRIPT,
         }));

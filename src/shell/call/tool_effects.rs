@@ -1,0 +1,156 @@
+//! What a tool that no list names does to something that is not a local file: `tool_effects` of the vocabulary, by the name
+//! and the input of the tool. The same rows apply to the names of operations of GraphQL and to steps of the path of a
+//! request (`requests`).
+//!
+//! Contains: the comparison of names and inputs with the rows.
+//! Does not contain: what a tool runs and which local files it touches (`shape`).
+
+use serde_json::{Map, Value as Json};
+
+use super::analysis_context::AnalysisContext;
+use super::file_access::Access;
+use super::requests::RequestKnowledge;
+use super::shape::{InputFields, is_word, normal, words};
+use super::tool_call::Call;
+use crate::glob::word_matches;
+use crate::tool_vocabulary::{ToolEffect, ToolWords};
+
+/// Words that join two names: `find_one_and_delete`.
+const JOINS: [&str; 2] = ["and", "then"];
+
+/// Returns the effects of a tool, each once, in the order of the rows.
+pub(super) fn effects_of_tool(
+    call: &Call,
+    input: &Json,
+    fields: &InputFields<'_>,
+    context: AnalysisContext<'_>,
+) -> Vec<String> {
+    let (known, rows) = (context.lens.tool_words(), context.lens.tool_effects());
+    let has = |keys: &[String]| fields.of(keys).next().is_some();
+    let is_preview = fields.of(&known.preview_keys).any(|(_, it)| it.as_bool() == Some(true));
+    let touches_files = call.files.iter().any(|it| it.does != Access::Read);
+    let is_local = touches_files && !has(&known.remote_keys);
+    if is_preview || is_local || has(&known.own_keys) {
+        return Vec::new();
+    }
+    let whole = words(&call.tool);
+    let own = words(call.tool.rsplit("__").next().unwrap_or_default());
+    // What a request changes says its equivalent command (`requests`).
+    let is_request = has(&known.address_keys) && has(&known.method_keys);
+    let actions = fields.texts(&known.action_keys).filter(|it| is_word(it) && !is_request);
+    let actions: Vec<Vec<String>> = actions.map(words).collect();
+    let mut all = whole.clone();
+    all.extend(actions.iter().flatten().cloned());
+    let name = NamedAction { own: &own, whole: &whole, all: &all, input: input.as_object() };
+    let mut found = name.effects(rows, known);
+    if !name.only_looks(known) {
+        for action in &actions {
+            found.extend(NamedAction { own: action, ..name }.effects(rows, known));
+        }
+    }
+    let mut effects: Vec<String> = Vec::new();
+    for row in rows {
+        let is_new = found.contains(&row.effect.as_str()) && !effects.contains(&row.effect);
+        effects.extend(is_new.then(|| row.effect.clone()));
+    }
+    effects
+}
+
+/// Returns the effects of a request, by the name of what it asks for, what is before this name in its path, and its fields.
+/// `verb` is what the method does.
+pub(super) fn effects_of_request(
+    verb: &str,
+    name: &str,
+    before: &[&str],
+    fields: &Map<String, Json>,
+    known: RequestKnowledge<'_>,
+) -> Vec<String> {
+    let (own, mut all) = (words(name), words(verb));
+    let made: Vec<String> = all.iter().chain(&own).cloned().collect();
+    all.extend(before.iter().chain([&name]).flat_map(|it| words(it)));
+    let mut found: Vec<String> = Vec::new();
+    for own in [&own, &made] {
+        let name = NamedAction { own, whole: &all, all: &all, input: Some(fields) };
+        for effect in name.effects(known.effects, known.words) {
+            found.extend((!found.iter().any(|it| it == effect)).then(|| effect.to_owned()));
+        }
+    }
+    found
+}
+
+/// The words of a name, and what belongs to it.
+#[derive(Debug, Clone, Copy)]
+struct NamedAction<'a> {
+    /// The words of the name alone.
+    own: &'a [String],
+    /// The words of the server and the tool.
+    whole: &'a [String],
+    /// All words of the call.
+    all: &'a [String],
+    input: Option<&'a Map<String, Json>>,
+}
+
+impl NamedAction<'_> {
+    /// Returns whether the first verb only looks at something.
+    fn only_looks(&self, known: &ToolWords) -> bool {
+        let mut parts = self.own.split(|it| JOINS.contains(&it.as_str()));
+        parts.all(|it| {
+            it.iter().any(|it| known.look_verbs.contains(it)) && split(it, known).0.is_empty()
+        })
+    }
+
+    /// Returns the effects of the name, which can contain an effect twice.
+    fn effects<'r>(&self, rows: &'r [ToolEffect], known: &ToolWords) -> Vec<&'r str> {
+        if self.only_looks(known) {
+            return Vec::new();
+        }
+        let (own, whole) = (self.own.join("_"), self.whole.join("_"));
+        let fits = |it: &String| word_matches(it, &own) || word_matches(it, &whole);
+        let is_of = |row: &&ToolEffect| self.has_words(row, known) && !row.except.iter().any(fits);
+        let found = rows.iter().filter(|row| {
+            let is_named = row.names.is_empty() || row.names.iter().any(fits);
+            is_named && self.has_input(row) && is_of(row)
+        });
+        let found: Vec<&str> = found.map(|it| it.effect.as_str()).collect();
+        if found.contains(&"") { Vec::new() } else { found }
+    }
+
+    /// Returns whether the words of a row are in the name.
+    fn has_words(&self, row: &ToolEffect, known: &ToolWords) -> bool {
+        let has_object =
+            row.objects.is_empty() || self.all.iter().any(|it| row.objects.contains(it));
+        let is_free = row.verbs.is_empty() && row.nouns.is_empty();
+        has_object
+            && (is_free
+                || self.own.split(|it| JOINS.contains(&it.as_str())).any(|part| {
+                    let (verbs, nouns) = split(part, known);
+                    verbs.iter().any(|it| row.verbs.contains(it))
+                        || nouns.iter().any(|it| row.nouns.contains(it))
+                }))
+    }
+
+    /// Returns whether the input has one of the values of a row: `visibility=public`.
+    fn has_input(&self, row: &ToolEffect) -> bool {
+        let is_given = |wanted: &String| {
+            let Some((key, value)) = wanted.split_once('=') else { return false };
+            let fields = self.input.into_iter().flatten();
+            fields.filter(|it| normal(it.0) == key).any(|(_, given)| match given {
+                Json::String(text) => text.eq_ignore_ascii_case(value),
+                Json::Bool(flag) => flag.to_string() == value,
+                Json::Null | Json::Number(_) | Json::Array(_) | Json::Object(_) => false,
+            })
+        };
+        row.inputs.is_empty() || row.inputs.iter().any(is_given)
+    }
+}
+
+/// Splits a name into the words that can be verbs, and the nouns behind a verb such as `create`. What follows a verb that only
+/// looks at something is neither.
+fn split<'n>(name: &'n [String], known: &ToolWords) -> (&'n [String], &'n [String]) {
+    let position = |verbs: &[String]| name.iter().position(|it| verbs.contains(it));
+    let end = position(&known.look_verbs).unwrap_or(name.len());
+    let made = position(&known.make_verbs).filter(|it| *it < end);
+    let verbs = name.get(..made.map_or(end, |it| it + 1)).unwrap_or_default();
+    let nouns = made.and_then(|it| name.get(it + 1..end)).unwrap_or_default();
+    (verbs, nouns)
+}
