@@ -546,18 +546,6 @@ pub(super) const ROWS: &[FactRow] = &[
     ),
     field(
         Subject::Invocation,
-        "is_dry_run",
-        Type::Bool,
-        Structure,
-        [
-            "Whether it only prints what it would do, or how it is used, by `dry_runs` of the vocabulary. Guards look at such a \
-             program only to allow it.",
-            "program.is_dry_run",
-        ],
-        |it, _| on_program(it, |it, _, _| Ok(it.is_dry_run.into())),
-    ),
-    field(
-        Subject::Invocation,
         "request_effects",
         Type::Texts,
         Structure,

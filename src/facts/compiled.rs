@@ -27,7 +27,7 @@ pub const BLOCK_MARK: &str = "policyd: not done yet.";
 pub struct CompiledMatchers {
     lens: Arc<MatcherConfig>,
     files: OnceCell<Vec<CompiledFiles>>,
-    paths: OnceCell<BTreeMap<String, CompiledPaths>>,
+    paths: OnceCell<Vec<OnceCell<PathMatchers>>>,
     kinds: OnceCell<Vec<CompiledKind>>,
     contents: OnceCell<Vec<CompiledContent>>,
     lines: RefCell<BTreeMap<String, Rc<CommandLine>>>,
@@ -87,13 +87,6 @@ struct CompiledFiles {
     except: Vec<PathGlob>,
     except_generated: bool,
     shows_tests: bool,
-}
-
-/// Matchers of one list of paths, compiled when a rule first names the list.
-#[derive(Debug)]
-struct CompiledPaths {
-    globs: Vec<String>,
-    matchers: OnceCell<PathMatchers>,
 }
 
 /// Matchers of one content pattern.
@@ -204,15 +197,15 @@ impl CompiledMatchers {
         kinds.map(|kind| kind.name.clone()).collect()
     }
 
-    /// Returns the list of paths with this name.
+    /// Returns the list of paths with this name. It is compiled when a rule first names it.
     #[must_use]
     pub fn path_list(&self, name: &str) -> Option<&PathMatchers> {
-        let lists = self.paths.get_or_init(|| {
-            let lists = self.lens.paths.iter();
-            lists.map(|it| (it.name.clone(), CompiledPaths::new(it.globs.clone()))).collect()
-        });
-        let CompiledPaths { globs, matchers } = lists.get(name)?;
-        Some(matchers.get_or_init(|| PathMatchers::new(globs.iter().map(String::as_str))))
+        let lists = &*self.lens.paths;
+        let at = lists.iter().position(|it| it.name == name)?;
+        let compiled = self.paths.get_or_init(|| lists.iter().map(|_| OnceCell::new()).collect());
+        let globs = || lists.get(at).map(|it| it.globs.iter().map(String::as_str));
+        let matchers = || PathMatchers::new(globs().into_iter().flatten());
+        Some(compiled.get(at)?.get_or_init(matchers))
     }
 
     /// Returns whether a project with this file has tests.
@@ -229,12 +222,6 @@ impl CompiledMatchers {
 
     fn files(&self) -> &[CompiledFiles] {
         self.files.get_or_init(|| self.lens.files.iter().map(CompiledFiles::new).collect())
-    }
-}
-
-impl CompiledPaths {
-    const fn new(globs: Vec<String>) -> Self {
-        Self { globs, matchers: OnceCell::new() }
     }
 }
 

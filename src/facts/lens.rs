@@ -117,8 +117,8 @@ pub struct FileKindRow {
 pub struct PathList {
     /// Name in lists of globs, there after `@`.
     pub name: String,
-    /// Path globs. A glob behind `!` excludes paths that the others match.
-    pub globs: Vec<String>,
+    /// Path globs. A glob behind `!` excludes paths that the others match. Calls need few of the lists.
+    pub globs: Lazy<Vec<String>>,
 }
 
 /// A sign in files of a project that it has tests.

@@ -24,7 +24,9 @@ pub(super) fn record(context: &GateContext<'_>) {
         return;
     }
     append(context, line);
-    if event.kind == EventKind::PreToolUse {
+    let tool = event.tool_name.as_deref().unwrap_or_default();
+    let reads = policy.guards.knowledge.read_tools.iter().any(|it| it == tool);
+    if event.kind == EventKind::PreToolUse && !reads {
         context.record_before_edits(&context.store.paths(&event.session_id).folder);
     }
 }

@@ -39,10 +39,12 @@ pub(super) fn add(world: &dyn World, call: &mut Call, context: AnalysisContext<'
         let why = "too many files of code changed";
         return call.add_unread(&context.around.project, why);
     }
-    files.iter().for_each(|it| call.load_file(&it.display().to_string(), context));
+    let paths: Vec<String> = files.iter().map(|it| it.display().to_string()).collect();
+    call.load_files(paths.iter().map(String::as_str), context);
 }
 
-/// Returns the files of code that git lists as changed, untracked, or ignored by their own name.
+/// Returns the files of code that git lists as changed, untracked, or ignored by their own name, those in untracked
+/// repositories among them.
 fn listed(world: &dyn World, root: &Path) -> Result<Vec<PathBuf>, GitError> {
     let top = checkout::around(world, root).ok_or(GitError::Failed)?;
     let git = Git::new(world, root, root, TIME_MAX, ANSWER_BYTES_MAX);
@@ -52,6 +54,7 @@ fn listed(world: &dyn World, root: &Path) -> Result<Vec<PathBuf>, GitError> {
         "-z",
         "--untracked-files=all",
         "--ignored=matching",
+        "--no-renames",
         NO_SUBMODULE_TREES,
         "--",
         ".",
@@ -61,9 +64,24 @@ fn listed(world: &dyn World, root: &Path) -> Result<Vec<PathBuf>, GitError> {
         return Err(GitError::NoAnswer);
     }
     let text = String::from_utf8_lossy(&answer.stdout);
-    // Of a renamed file, the old name is a part of its own, which is not a file any more.
-    let names = text.split('\0').filter_map(|it| it.get(3..));
-    Ok(names.filter(|it| is_code_path(it)).map(|it| top.join(it)).collect())
+    let mut files = Vec::new();
+    for (state, name) in text.split('\0').filter_map(|it| Some((it.get(..2)?, it.get(3..)?))) {
+        let path = top.join(name);
+        let is_link = || world.entry(&path).is_ok_and(|it| it.link.is_some());
+        match state {
+            // git does not look into a repository in this one.
+            "??" if name.ends_with('/') => {
+                files.extend(found(world, &path).ok_or(GitError::NoAnswer)?);
+            }
+            // What is behind a link to a directory is not listed.
+            _ if is_link() && world.stat(&path).is_ok_and(|it| it.kind == FileKind::Folder) => {
+                return Err(GitError::NoAnswer);
+            }
+            state if is_code_path(name) && !state.contains('D') => files.push(path),
+            _ => {}
+        }
+    }
+    Ok(files)
 }
 
 /// Returns the files of code of a project. `None` if it has too many files.

@@ -366,8 +366,8 @@ record! {
         on: TEXTS, "Its events; `pre_tool_use` by default.";
         tools: TEXTS => tools, "Tools it applies to; `*` matches any characters. Default: all.";
         commands: TEXTS => commands,
-            "Programs it looks at, as in `vocabulary.yaml`: `rm`, `git push`. `@deletes` and `@moves` are all programs that do \
-             so to a file. Its expressions are asked for each such program of a command line, which they see as `program`.";
+            "Programs it looks at, as in `vocabulary.yaml`: `rm`, `git push`. `@deletes`, `@moves`, and `@writes` are all programs \
+             that do so to a file. Its expressions are asked for each such program of a command line, which they see as `program`.";
         except_commands: TEXTS => except_commands,
             "Programs of `commands` that it does not look at; cheaper than `unless`.";
         when: Kind::Expression => when, "Holds where it fires; always, where absent.";

@@ -20,8 +20,8 @@ use policyd_facts::call::{
     CodeCall, DryRun, FileEffect, Interpreter, OperandSelector, ProgramDatabase, ShellValue,
 };
 use policyd_facts::lens::{
-    CommandKind, ContentPattern, FileKindRow, MatcherConfig, PathList, TestSign, ValueOptions,
-    Wrapper,
+    CommandKind, ContentPattern, FileKindRow, MatcherConfig, PathList, TestSign, ToolWords,
+    ValueOptions, Wrapper,
 };
 use policyd_facts::pattern::CommandPattern;
 use policyd_yaml::Diagnostic;
@@ -340,7 +340,12 @@ const NAMED_TEXTS: Conversion<Vec<(String, Vec<String>)>> = Conversion::reading(
 
 const PATH_LISTS: Conversion<Lazy<Vec<PathList>>> = Conversion::reading(|map, builder| {
     let lists = (NAMED_TEXTS.read)(map, builder)?.into_iter();
-    Some(lists.map(|(name, globs)| PathList { name, globs }).collect::<Vec<_>>().into())
+    Some(
+        lists
+            .map(|(name, globs)| PathList { name, globs: globs.into() })
+            .collect::<Vec<_>>()
+            .into(),
+    )
 });
 
 const WRAPPERS: Conversion<Lazy<Rows<Wrapper>>> =
@@ -438,7 +443,10 @@ impl Builder<'_> {
     pub(super) fn vocabulary(&mut self, files: &[SharedValue<Node>]) -> Vocabulary {
         let files: Vec<&Node> = files.iter().map(|file| &**file).collect();
         let joined = joined(&files);
-        let vocabulary = VOCABULARY.read(&joined.iter().collect(), self);
+        let mut vocabulary = VOCABULARY.read(&joined.iter().collect(), self);
+        if joined.as_ref().is_none_or(|it| it.get("tool_words").is_none()) {
+            vocabulary.lens.tool_words = ToolWords::of_no_vocabulary().into();
+        }
         self.report_unknown_file_kinds(&files, &vocabulary.lens);
         self.report_nested_lists(&files);
         vocabulary

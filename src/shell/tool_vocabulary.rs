@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::pattern::CommandPattern;
 
 /// Words in the names of tools, and keys of their inputs. Words are in lower case, and keys contain letters and digits only.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolWords {
     /// Verbs of tools that read the files that they are given.
     pub read_verbs: Vec<String>,
@@ -88,50 +88,16 @@ pub struct ToolWords {
     pub own_keys: Vec<String>,
 }
 
-/// What is known without a vocabulary: tools that run a command line.
-impl Default for ToolWords {
-    fn default() -> Self {
+impl ToolWords {
+    /// Returns what is known without a vocabulary: tools that run a command line.
+    #[must_use]
+    pub fn of_no_vocabulary() -> Self {
         Self {
-            read_verbs: Vec::new(),
-            write_verbs: Vec::new(),
-            copy_verbs: Vec::new(),
-            move_verbs: Vec::new(),
-            delete_verbs: Vec::new(),
-            look_verbs: Vec::new(),
-            make_verbs: Vec::new(),
+            command_keys: ["command", "cmd", "script"].map(str::to_owned).to_vec(),
             shell_words: ["bash", "shell", "sh", "powershell", "command"]
                 .map(str::to_owned)
                 .to_vec(),
-            program_words: Vec::new(),
-            inner_words: Vec::new(),
-            runner_words: Vec::new(),
-            page_words: Vec::new(),
-            search_words: Vec::new(),
-            database_words: Vec::new(),
-            languages: Vec::new(),
-            command_keys: ["command", "cmd", "script"].map(str::to_owned).to_vec(),
-            command_words: Vec::new(),
-            about_words: Vec::new(),
-            argument_keys: Vec::new(),
-            program_keys: Vec::new(),
-            typed_keys: Vec::new(),
-            folder_keys: Vec::new(),
-            code_keys: Vec::new(),
-            language_keys: Vec::new(),
-            sql_keys: Vec::new(),
-            query_keys: Vec::new(),
-            sql_objects: Vec::new(),
-            path_keys: Vec::new(),
-            source_keys: Vec::new(),
-            target_keys: Vec::new(),
-            content_keys: Vec::new(),
-            text_keys: Vec::new(),
-            action_keys: Vec::new(),
-            address_keys: Vec::new(),
-            method_keys: Vec::new(),
-            preview_keys: Vec::new(),
-            remote_keys: Vec::new(),
-            own_keys: Vec::new(),
+            ..Self::default()
         }
     }
 }

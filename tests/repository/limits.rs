@@ -14,7 +14,6 @@ const TABLE: &str = "tests/engine/guards/limits.rs";
 const REASONS: &[(&str, &str)] = &[
     ("files::BUNDLE_MAX", "an option in a longer bundle is not one for a dry run"),
     ("files::SOURCES_MAX", "a copy of more files counts as one of unknown files"),
-    ("git_alias::INCLUDES_MAX", "git itself ends such a chain"),
     ("git_alias::PARENTS_MAX", "a directory as deep is not in a checkout of a user"),
     ("limits::COMMAND_PROGRAMS_MAX", "limits what is read of commands that ran already"),
     ("limits::GLOB_ALTERNATIVES_MAX", "limits globs of policies, not of calls"),

@@ -118,7 +118,6 @@ fn writes_files(name: &str, input: &Input<'_>, lens: &CompiledMatchers) -> bool 
     let has_edits = input.edits.elements().next().is_some();
     let has_content = has_edits
         || [&input.content, &input.new_string, &input.input].iter().any(|it| !it.is_empty());
-    // The words are decoded for a tool that names a file.
     names_file
         && !lens.is_shell_tool(name)
         && shape::writes_files(name, has_content, lens.tool_words())

@@ -2,14 +2,11 @@
 //!
 //! Does not contain: the recognition of a call and its other arguments (`code`).
 
+use super::requests::{METHODS, is_credential};
 use super::shell_text::ShellText;
 
 /// The program that calls in code that send requests are like.
 pub(super) const CLIENT: &str = "curl";
-/// Methods of HTTP.
-const METHODS: [&str; 7] = ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"];
-/// Parts of the names of headers that prove who calls.
-const CREDENTIALS: [&str; 6] = ["auth", "token", "key", "secret", "cookie", "session"];
 /// Settings that prove who calls.
 const LOGINS: [&str; 4] = ["auth", "cookies", "withCredentials", "credentials"];
 
@@ -59,10 +56,6 @@ pub(super) fn request_options<'a>(settings: impl Iterator<Item = &'a String>) ->
 /// Returns the method that a text is.
 pub(super) fn method(text: &str) -> Option<String> {
     METHODS.iter().find(|it| it.eq_ignore_ascii_case(text)).map(|it| (*it).to_owned())
-}
-
-fn is_credential(name: &str) -> bool {
-    CREDENTIALS.iter().any(|it| name.contains(it))
 }
 
 /// Returns the names before `:`, `=`, or `=>` in a text, each with what follows.

@@ -9,12 +9,14 @@ use std::sync::Arc;
 
 use policyd_yaml::{Node, NodeKind, Source, yaml};
 
-use super::invocation::Invocation;
+use super::invocation::{Invocation, is_standard_input};
 use super::recipes::{TaskLine, TaskLines, TaskSource};
 use super::scanner::Scanner;
-use super::shell_state::ShellState;
+use super::shell_state::{ShellState, WorkingFolder};
+use super::shell_text::ShellText;
+use crate::shell::base_name;
 
-/// Files that are read if the command names none, each with the file that changes it.
+/// Files that are read if the command names none.
 const FILES: [&str; 4] =
     ["compose.yaml", "compose.yml", "docker-compose.yml", "docker-compose.yaml"];
 /// Files that change the first one.
@@ -24,8 +26,6 @@ const OVERRIDES: [&str; 4] = [
     "docker-compose.override.yml",
     "docker-compose.override.yaml",
 ];
-/// Directories above the working directory in which the file is looked for.
-const PARENTS_MAX: usize = 16;
 /// Options that take a value, before and behind the subcommand.
 const VALUED: [&str; 27] = [
     "-f",
@@ -78,6 +78,13 @@ struct Service {
     command: Option<String>,
 }
 
+/// Returns whether words are a command about services.
+pub(super) fn is_composer(words: &[ShellText]) -> bool {
+    let mut words = words.iter().map(|it| base_name(&it.text));
+    words.next().is_some_and(|it| it.ends_with("-compose"))
+        || words.next().is_some_and(|it| it == "compose")
+}
+
 impl Scanner<'_> {
     /// Analyzes the services that a program starts. Returns whether it is one for compose files.
     pub(super) fn run_composed(&mut self, program: &Invocation, scope: &ShellState) -> bool {
@@ -93,13 +100,33 @@ impl Scanner<'_> {
             Some((first, more)) => (vec![first.clone()], more.to_vec()),
             None => (FILES.map(str::to_owned).to_vec(), OVERRIDES.map(str::to_owned).to_vec()),
         };
-        // The standard input is not a file.
-        if first.iter().any(|it| it == "-") {
-            return true;
-        }
-        let parents = if command.files.is_empty() { PARENTS_MAX } else { 0 };
-        self.run_task(&folder, &first, parents, scope, |source| command.lines(source, &more));
+        let first = match (first.iter().any(|it| is_standard_input(it)), program.reads.as_slice()) {
+            (true, []) => {
+                self.run_composed_input(program, &folder, scope, |it| command.lines(it, &more));
+                return true;
+            }
+            (true, files) => files.iter().map(|it| it.text.clone()).collect(),
+            (false, _) => first,
+        };
+        let climbs = command.files.is_empty();
+        self.run_task(&folder, &first, climbs, scope, |source| command.lines(source, &more));
         true
+    }
+
+    /// Analyzes the services in the standard input of a program.
+    fn run_composed_input(
+        &mut self,
+        program: &Invocation,
+        folder: &str,
+        scope: &ShellState,
+        lines: impl FnOnce(&mut TaskSource<'_>) -> TaskLines,
+    ) {
+        let Some(text) = program.input.text.clone() else {
+            return self.mark_over_limit("the services on a standard input are not known");
+        };
+        let inside = WorkingFolder::certain(Some(folder.to_owned()));
+        let state = ShellState { folder: inside, ..scope.of_a_process() };
+        self.run_task_text(folder, None, text, &state, lines);
     }
 }
 
@@ -238,8 +265,6 @@ fn words(node: &Node) -> String {
 
 /// Returns a value in quotes in which a shell expands variables, as compose does.
 fn quoted(text: &str) -> String {
-    let home = text.strip_prefix('~').filter(|it| it.starts_with(['/', ':']));
-    let text = home.map_or_else(|| text.to_owned(), |it| format!("${{HOME}}{it}"));
     let text = text.replace('\\', "\\\\").replace('"', "\\\"").replace('`', "\\`");
     format!("\"{}\"", text.replace("$(", "\\$(").replace("$$", "\\$"))
 }
@@ -262,7 +287,7 @@ mod tests {
         let text = "services:\n  a:\n    image: x\n    privileged: true\n    volumes: ['~:/h', {type: bind, source: /, target: /r}, d:/d]\n    command: rm -rf /h\n\
                     \x20 b:\n    entrypoint: [sh, -c, \"rm $$x\"]\nvolumes: {d: {driver_opts: {device: /etc}}}\n";
         let b = "7: docker run  service-image \"sh\" \"-c\" \"rm \\$x\" ";
-        let options = "-v \"${HOME}:/h\" -v \"/:/r\" -v \"/etc:/d\" --privileged";
+        let options = "-v \"~:/h\" -v \"/:/r\" -v \"/etc:/d\" --privileged";
         let a = format!("2: docker run {options} service-image  rm -rf /h");
         assert_eq!(shown("up -d", text), [a, b.to_owned()]);
         let a = format!("2: docker run {options} -v \"./x:/x\" service-image  \"ls\" \"/h\"");

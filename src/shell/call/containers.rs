@@ -7,12 +7,11 @@
 use std::rc::Rc;
 
 use super::container_mounts::ContainerMounts;
-use super::invocation::{Invocation, StandardInput, is_standard_input};
+use super::invocation::{Invocation, StandardInput};
 use super::scanner::Scanner;
 use super::shell_state::{ShellState, WorkingFolder};
 use super::shell_text::ShellText;
 use super::simple_command::SimpleCommand;
-use crate::shell::base_name;
 
 /// Programs that start containers with the options of Docker.
 const PROGRAMS: [&str; 5] = ["docker", "podman", "nerdctl", "finch", "container"];
@@ -97,40 +96,6 @@ impl Scanner<'_> {
         }
     }
 
-    /// Records the mounts of the services in a compose file that the line contains: `docker compose -f - up`.
-    pub(super) fn record_composed(
-        &mut self,
-        words: &[ShellText],
-        scope: &ShellState,
-        input: &StandardInput,
-    ) {
-        let Some((called, args)) = words.split_first() else { return };
-        let name = base_name(&called.text);
-        let is_composer = name.ends_with("-compose")
-            || (PROGRAMS.contains(&name) && args.iter().take(3).any(|it| it.text == "compose"));
-        let starts = |it: &ShellText| matches!(it.text.as_str(), "up" | "run" | "create" | "start");
-        if !is_composer || !args.iter().any(starts) {
-            return;
-        }
-        let program = Invocation { args: args.to_vec(), ..Invocation::default() };
-        let files: Vec<ShellText> =
-            ["-f", "--file"].iter().flat_map(|it| program.values(it)).collect();
-        for file in files {
-            let written = match is_standard_input(&file.text) {
-                true => input.text.clone(),
-                false => self.known_content(&file, scope).and_then(|it| it.text),
-            };
-            let sources = written.as_deref().map(mounted_sources).unwrap_or_default();
-            let home = &self.context.around.home;
-            let resolved = sources.into_iter().map(|it| {
-                let path = it.replace("${HOME}", home).replace("$HOME", home);
-                self.resolve_path(&ShellText::known(path).with_home(home), scope).absolute
-            });
-            let paths = resolved.flatten().collect();
-            self.record_mounts(paths);
-        }
-    }
-
     /// Returns the mount of `source:target`. A source without a slash is a volume, not a directory.
     fn volume(&self, value: &ShellText, scope: &ShellState) -> Option<(String, Option<String>)> {
         let (source, target) = value.text.split_once(':')?;
@@ -162,38 +127,8 @@ impl Scanner<'_> {
     }
 }
 
-/// Returns the directories of this machine that a compose file mounts: `- source:target` and `source: …`.
-fn mounted_sources(text: &str) -> Vec<&str> {
-    let is_separator = |c: char| c.is_whitespace() || "[],{}\"'".contains(c);
-    let mut sources = Vec::new();
-    let mut before = "";
-    for word in text.split(is_separator).filter(|it| !it.is_empty()) {
-        let is_path = |it: &str| it.starts_with(['/', '~', '.', '$']);
-        match word.split_once(":/").filter(|it| is_path(it.0)) {
-            Some((source, _)) => sources.push(source),
-            None if matches!(before, "source:" | "device:") && is_path(word) => sources.push(word),
-            None => {}
-        }
-        before = word;
-    }
-    sources
-}
-
 /// Returns whether an option takes no value.
 fn is_flag(option: &str) -> bool {
     let letters = option.strip_prefix('-').unwrap_or_default();
     FLAGS.contains(&option) || letters.chars().all(|it| FLAG_LETTERS.contains(it))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_compose_file_mounts_directories() {
-        let text = "services:\n  x:\n    image: a:1\n    ports: ['80:80']\n    volumes:\n      - ~/.aws:/a:ro\n      - \"$HOME:/h\"\n      - data:/d\n\
-                    \x20   - type: bind\n        source: /etc\n";
-        assert_eq!(mounted_sources(text), ["~/.aws", "$HOME", "/etc"]);
-        assert_eq!(mounted_sources("volumes: ['./a:/a', \"~/b:/b\"]"), ["./a", "~/b"]);
-    }
 }

@@ -23,11 +23,14 @@ impl CallEffects {
     pub const DELETE: Self = Self(1 << 5);
     /// A program moves a file to another path.
     pub const MOVE: Self = Self(1 << 6);
+    /// A program writes a file.
+    pub const WRITE: Self = Self(1 << 7);
     /// Every kind.
-    pub const ALL: Self = Self((1 << 7) - 1);
+    pub const ALL: Self = Self(u8::MAX);
 
     /// Effects by which `commands` of a guard names programs.
-    pub const OF_PROGRAMS: [(&str, Self); 2] = [("@deletes", Self::DELETE), ("@moves", Self::MOVE)];
+    pub const OF_PROGRAMS: [(&str, Self); 3] =
+        [("@deletes", Self::DELETE), ("@moves", Self::MOVE), ("@writes", Self::WRITE)];
 
     /// The kinds of both sets.
     #[must_use]
@@ -40,7 +43,8 @@ impl CallEffects {
         match does {
             Access::Delete => Self::DELETE,
             Access::Move => Self::MOVE,
-            Access::Read | Access::Write => Self(0),
+            Access::Write => Self::WRITE,
+            Access::Read => Self(0),
         }
     }
 

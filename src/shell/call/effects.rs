@@ -130,7 +130,11 @@ impl ProgramDatabase {
 impl FileEffect {
     /// Returns those of the effects by which guards name programs.
     fn program_effects(&self) -> CallEffects {
-        let kinds = [(CallEffects::DELETE, self.delete), (CallEffects::MOVE, self.moves)];
+        let kinds = [
+            (CallEffects::DELETE, self.delete),
+            (CallEffects::MOVE, self.moves),
+            (CallEffects::WRITE, self.write),
+        ];
         let kinds = kinds.into_iter().filter(|it| it.1 != OperandSelector::None);
         kinds.map(|it| it.0).fold(CallEffects::default(), CallEffects::union)
     }
@@ -153,6 +157,7 @@ impl Call {
             (CallEffects::ENDLESS, self.endless),
             (CallEffects::DELETE, does(|it| it == Access::Delete)),
             (CallEffects::MOVE, does(|it| it == Access::Move)),
+            (CallEffects::WRITE, does(|it| it == Access::Write)),
         ];
         let kinds = kinds.into_iter().filter_map(|(kind, has)| has.then_some(kind));
         kinds.fold(CallEffects::default(), CallEffects::union)

@@ -212,12 +212,10 @@ impl Scanner<'_> {
         self.apply_patches(at, &program, scope);
         let values = self.context.lens.value_options();
         let is_dry_run = self.is_dry_run(&program);
-        let rows = self.context.knowledge.effects.named(&program.name).filter(|row| {
-            let any =
-                |patterns: &[CommandPattern]| patterns.iter().any(|it| program.is(it, values));
-            !is_dry_run && any(&row.programs) && !any(&row.except)
-        });
-        let rows: Vec<&FileEffect> = rows.collect();
+        let rows = match is_dry_run {
+            true => Vec::new(),
+            false => rows_of(&program, self.context),
+        };
         if let Some(own) = self.call.programs.get_mut(at) {
             own.is_dry_run = is_dry_run;
             own.described = rows.iter().any(|it| it.selects_operands());
@@ -298,26 +296,31 @@ impl Scanner<'_> {
         (touched, takes_trees)
     }
 
-    /// Returns whether a program only prints what it would do, by the vocabulary.
+    /// Returns whether a program only prints what it would do, by the vocabulary. A part of a long option, and a letter of
+    /// a long word behind a single dash (`-chdir` of `terraform`), can be another option.
     fn is_dry_run(&self, program: &Invocation) -> bool {
         let values = self.context.lens.value_options();
-        let is_denied = |it: &ShellText| {
-            let (name, value) = it.text.split_once('=').unwrap_or((&it.text, ""));
-            name.starts_with("--no-dry") || (name.starts_with("--dry") && DENIALS.contains(&value))
+        let is_whole = |option: &str| {
+            program.args.iter().any(|it| {
+                let letters = bundled_letters(&it.text).filter(|it| it.len() <= BUNDLE_MAX);
+                match option.len() > 2 {
+                    true => it.text.split('=').next() == Some(option),
+                    false => letters.is_some_and(|it| option.ends_with(|sign| it.contains(sign))),
+                }
+            })
         };
-        // The letter of a long word behind a single dash is not an option: `-chdir` of `terraform`.
-        let is_certain = |option: &str| {
-            option.len() > 2
-                || program.args.iter().any(|it| {
-                    let letters = bundled_letters(&it.text).filter(|it| it.len() <= BUNDLE_MAX);
-                    letters.is_some_and(|it| option.ends_with(|letter| it.contains(letter)))
-                })
+        let texts = || program.args.iter().map(|it| it.text.as_str());
+        let is_denied = || {
+            let pairs = texts().map(|it| it.split_once('=').unwrap_or((it, "")));
+            let after = texts().zip(texts().skip(1));
+            texts().any(|it| it.starts_with("--no-dry"))
+                || pairs.chain(after).any(|it| it.0.starts_with("--dry") && DENIALS.contains(&it.1))
         };
         let mut rows = self.context.knowledge.dry_runs.named(&program.name);
         rows.any(|row| {
-            row.options.iter().any(|it| program.has(it, values) && is_certain(it))
+            row.options.iter().any(|it| program.has(it, values) && is_whole(it))
                 && row.programs.iter().any(|it| program.is(it, values))
-        }) && !program.args.iter().any(is_denied)
+        }) && !is_denied()
     }
 
     /// Returns whether `find` deletes what it finds: itself, or by a program that the vocabulary describes as one that deletes.
@@ -330,11 +333,8 @@ impl Scanner<'_> {
                 args: args.to_vec(),
                 ..Invocation::default()
             };
-            let mut rows = self.context.knowledge.effects.named(&program.name);
-            rows.any(|row| {
-                row.delete != OperandSelector::None
-                    && row.programs.iter().any(|it| program.is(it, values))
-            })
+            let rows = rows_of(&program, self.context);
+            rows.iter().any(|it| it.delete != OperandSelector::None)
         };
         find.has("-delete", values) || find_commands(&find.args).any(deletes)
     }
@@ -410,6 +410,14 @@ impl Scanner<'_> {
             _ => Some(unknown),
         }
     }
+}
+
+/// Returns the rows of the database that describe a program.
+fn rows_of<'a>(program: &Invocation, context: AnalysisContext<'a>) -> Vec<&'a FileEffect> {
+    let values = context.lens.value_options();
+    let any = |patterns: &[CommandPattern]| patterns.iter().any(|it| program.is(it, values));
+    let rows = context.knowledge.effects.named(&program.name);
+    rows.filter(|it| any(&it.programs) && !any(&it.except)).collect()
 }
 
 /// Returns the file accesses of a program by one row of the database.
@@ -546,7 +554,8 @@ fn without_mark(program: &str, word: &ShellText) -> ShellText {
 const HARMLESS: [&str; 7] = ["cd", "echo", "git", "ls", "pwd", "test", "true"];
 
 /// Options of git with a value, before its subcommand.
-const WITH_VALUE: [&str; 2] = ["-c", "--namespace"];
+const WITH_VALUE: [&str; 5] =
+    ["-c", "--namespace", "--config-env", "--attr-source", "--super-prefix"];
 
 /// Environment variables that select another work tree.
 const VARIABLES: [&str; 4] = ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR"];

@@ -4,190 +4,130 @@
 //! these include.
 //! Does not contain: the configuration of the system, which only an administrator changes.
 
+use std::collections::BTreeSet;
+
 use super::disk::ScriptFile;
 use super::invocation::Invocation;
 use super::scanner::Scanner;
 use super::shell_state::ShellState;
 use super::shell_text::ShellText;
 use crate::path::in_folder;
+use crate::pattern::ValuesOf;
 use crate::shell::base_name;
+use crate::vocabulary::ValueOptions;
+use policyd_yaml::rows::Rows;
 
-/// Subcommands that git has itself, or that are usually installed. git ignores aliases of the first ones.
-const BUILT_IN: [&str; 118] = [
+/// Subcommands that are part of git itself, so that it ignores aliases of these names. One that is missing here costs the
+/// reading of the configuration.
+const BUILT_IN: [&str; 56] = [
     "add",
     "am",
-    "annotate",
     "apply",
     "archive",
     "bisect",
     "blame",
     "branch",
-    "bugreport",
     "bundle",
     "cat-file",
-    "check-attr",
     "check-ignore",
-    "check-mailmap",
-    "check-ref-format",
     "checkout",
-    "checkout-index",
-    "cherry",
     "cherry-pick",
-    "citool",
     "clean",
     "clone",
-    "column",
     "commit",
-    "commit-graph",
-    "commit-tree",
     "config",
-    "count-objects",
-    "credential",
-    "daemon",
     "describe",
-    "diagnose",
     "diff",
-    "diff-files",
-    "diff-index",
-    "diff-tree",
-    "difftool",
-    "fast-export",
-    "fast-import",
     "fetch",
-    "fetch-pack",
     "filter-branch",
-    "filter-repo",
-    "fmt-merge-msg",
     "for-each-ref",
-    "for-each-repo",
     "format-patch",
     "fsck",
     "gc",
-    "get-tar-commit-id",
     "grep",
-    "gui",
     "hash-object",
-    "help",
-    "hook",
-    "index-pack",
     "init",
-    "instaweb",
-    "interpret-trailers",
-    "lfs",
     "log",
     "ls-files",
     "ls-remote",
     "ls-tree",
-    "mailinfo",
-    "mailsplit",
-    "maintenance",
     "merge",
     "merge-base",
-    "merge-file",
-    "merge-index",
-    "merge-tree",
-    "mergetool",
-    "mktag",
-    "mktree",
-    "multi-pack-index",
     "mv",
-    "name-rev",
     "notes",
-    "pack-objects",
-    "pack-refs",
-    "patch-id",
     "prune",
     "pull",
     "push",
-    "quiltimport",
-    "range-diff",
-    "read-tree",
     "rebase",
     "reflog",
     "remote",
-    "repack",
-    "replace",
-    "replay",
-    "request-pull",
-    "rerere",
     "reset",
     "restore",
     "rev-list",
     "rev-parse",
     "revert",
     "rm",
-    "send-email",
-    "send-pack",
     "shortlog",
     "show",
-    "show-branch",
-    "show-index",
-    "show-ref",
-    "sparse-checkout",
     "stash",
     "status",
     "submodule",
-    "svn",
     "switch",
     "symbolic-ref",
     "tag",
-    "update-index",
-];
-/// Further subcommands of the same kind.
-const PLUMBING: [&str; 12] = [
-    "unpack-file",
-    "unpack-objects",
-    "update-ref",
-    "upload-archive",
-    "upload-pack",
-    "var",
-    "verify-commit",
-    "verify-pack",
-    "verify-tag",
-    "version",
-    "whatchanged",
     "worktree",
 ];
-/// Options before the subcommand that take a value.
-const VALUE_OPTIONS: [&str; 8] = [
-    "-C",
-    "-c",
-    "--git-dir",
-    "--work-tree",
-    "--namespace",
-    "--super-prefix",
-    "--exec-path",
-    "--config-env",
-];
-/// Files in files.
-const INCLUDES_MAX: usize = 4;
+/// Configuration files that are read for one alias.
+const FILES_MAX: usize = 16;
 /// Directories above the working directory.
 const PARENTS_MAX: usize = 32;
+
+/// The repository that contains a directory.
+struct Repository {
+    /// The top of the work tree, where git runs the shell text of an alias.
+    top: Option<String>,
+    /// The directory with the configuration.
+    config: String,
+}
+
+/// A search for an alias in configuration files.
+struct AliasSearch<'a> {
+    name: &'a str,
+    /// Paths of the files that were read.
+    read: BTreeSet<String>,
+    /// The reason why a file was not read.
+    unread: Option<&'static str>,
+}
 
 impl Scanner<'_> {
     /// Returns the command of an alias of git. `None` if the command uses no alias.
     pub(super) fn expand_git_alias(
-        &self,
+        &mut self,
         words: &[ShellText],
         scope: &ShellState,
     ) -> Option<Vec<ShellText>> {
         if base_name(words.first()?.all()?) != "git" {
             return None;
         }
-        let at = subcommand(words)?;
+        let at = subcommand(words, self.context.lens.value_options())?;
         let name = words.get(at)?.all()?;
-        if BUILT_IN.contains(&name) || PLUMBING.contains(&name) || name.is_empty() {
+        if BUILT_IN.contains(&name) || name.is_empty() {
             return None;
         }
-        let value = on_the_line(words.get(..at)?, name)
-            .or_else(|| self.configured_alias(words.get(..at)?, name, scope))?;
+        let before = words.get(1..at)?;
+        let program = Invocation { args: before.to_vec(), ..Invocation::default() };
+        let repository = self.repository_of(&program, scope);
+        let value = on_the_line(&program, name)
+            .or_else(|| self.configured_alias(repository.as_ref(), name))?;
         let after = words.get(at + 1..)?.iter().cloned();
         Some(match value.trim_start().strip_prefix('!') {
-            // git appends the arguments to the text.
+            // git appends the arguments to the text, and runs it at the top of the work tree.
             Some(shell) => {
                 let text = format!("{} \"$@\"", shell.trim_end());
-                let shell = ["sh", "-c", &text, "git"].map(ShellText::known);
-                shell.into_iter().chain(after).collect()
+                let top = repository.and_then(|it| it.top);
+                let moves = top.iter().flat_map(|it| ["env", "-C", it.as_str()]);
+                let words = moves.chain(["sh", "-c", &text, "git"]).map(ShellText::known);
+                words.chain(after).collect()
             }
             None => {
                 let own = split_words(&value).into_iter().map(ShellText::known);
@@ -197,48 +137,53 @@ impl Scanner<'_> {
     }
 
     /// Returns an alias in the configuration of the repository or of the user.
-    fn configured_alias(
-        &self,
-        before: &[ShellText],
-        name: &str,
-        scope: &ShellState,
-    ) -> Option<String> {
-        let program = Invocation { args: before.to_vec(), ..Invocation::default() };
-        let mut folder = scope.folder.path.clone()?;
-        for step in program.values("-C") {
-            folder = self.resolve_from(&step, Some(&folder), scope).absolute?;
-        }
+    fn configured_alias(&mut self, repository: Option<&Repository>, name: &str) -> Option<String> {
         let home = &self.context.around.home;
         let user = [".gitconfig", ".config/git/config"].map(|it| in_folder(home, it));
-        let given = program.values("--git-dir").next();
-        let given = given.and_then(|it| self.resolve_from(&it, Some(&folder), scope).absolute);
-        let repository = given.or_else(|| self.repository(&folder));
-        let own = repository.map(|it| in_folder(&it, "config"));
-        let files = own.into_iter().chain(user);
-        files.filter(|_| !home.is_empty()).find_map(|it| self.alias_in(&it, name, 0))
+        let user = user.into_iter().filter(|_| !home.is_empty());
+        let own = repository.map(|it| in_folder(&it.config, "config"));
+        let mut search = AliasSearch { name, read: BTreeSet::new(), unread: None };
+        let found = own.into_iter().chain(user).find_map(|it| self.alias_in(&it, &mut search));
+        if let Some(why) = search.unread.filter(|_| found.is_none()) {
+            self.mark_not_understood(why);
+        }
+        found
     }
 
-    /// Returns the directory with the configuration of the repository that contains a directory.
-    fn repository(&self, folder: &str) -> Option<String> {
+    /// Returns the repository in which a git command works. `None` without one, or if it is not known.
+    fn repository_of(&self, git: &Invocation, scope: &ShellState) -> Option<Repository> {
+        let mut folder = scope.folder.path.clone()?;
+        for step in git.values("-C") {
+            folder = self.resolve_from(&step, Some(&folder), scope).absolute?;
+        }
+        match git.values("--git-dir").next() {
+            Some(given) => {
+                let config = self.resolve_from(&given, Some(&folder), scope).absolute?;
+                Some(Repository { top: None, config })
+            }
+            None => self.repository_above(&folder),
+        }
+    }
+
+    /// Returns the repository that contains a directory.
+    fn repository_above(&self, folder: &str) -> Option<Repository> {
         let disk = self.context.disk;
         let mut folder = folder;
         for _ in 0..PARENTS_MAX {
             let own = in_folder(folder, ".git");
+            let top = Some(folder.to_owned());
             if disk.is_directory(&own) == Some(true) {
-                return Some(own);
+                return Some(Repository { top, config: own });
             }
             // In a further work tree, `.git` is a file.
             if let ScriptFile::Text(text) = disk.script(&own) {
                 let linked = text.trim().strip_prefix("gitdir:")?.trim();
-                let linked = if linked.starts_with('/') {
-                    linked.to_owned()
-                } else {
-                    in_folder(folder, linked)
+                let linked = match linked.starts_with('/') {
+                    true => linked.to_owned(),
+                    false => in_folder(folder, linked),
                 };
-                return Some(match linked.split_once("/worktrees/") {
-                    Some((common, _)) => common.to_owned(),
-                    None => linked,
-                });
+                let common = linked.split_once("/worktrees/").map(|it| it.0.to_owned());
+                return Some(Repository { top, config: common.unwrap_or(linked) });
             }
             folder = folder.rsplit_once('/')?.0;
         }
@@ -246,23 +191,43 @@ impl Scanner<'_> {
     }
 
     /// Returns an alias in a configuration file, or in a file that it includes.
-    fn alias_in(&self, path: &str, name: &str, depth: usize) -> Option<String> {
-        let ScriptFile::Text(text) = self.context.disk.script(path) else { return None };
+    fn alias_in(&self, path: &str, search: &mut AliasSearch<'_>) -> Option<String> {
+        if !search.read.insert(path.to_owned()) {
+            return None;
+        }
+        let text = match self.context.disk.script(path) {
+            _ if search.read.len() > FILES_MAX => {
+                search.unread = Some("the configuration of git includes too many files");
+                return None;
+            }
+            ScriptFile::Absent => return None,
+            ScriptFile::Program | ScriptFile::Unread(_) => {
+                search.unread = Some("a configuration file of git cannot be read");
+                return None;
+            }
+            ScriptFile::Text(text) => text,
+        };
         let mut found = None;
         for (section, key, value) in settings(&text) {
-            let is_alias = section == "alias" && key.eq_ignore_ascii_case(name);
-            let is_sub =
-                section.strip_prefix("alias ").is_some_and(|it| it.trim_matches('"') == name);
+            let is_alias = section == "alias" && key.eq_ignore_ascii_case(search.name);
+            let is_sub = section
+                .strip_prefix("alias ")
+                .is_some_and(|it| it.trim_matches('"') == search.name);
             if is_alias || (is_sub && key == "command") {
                 found = Some(value);
-            } else if section.starts_with("include") && key == "path" && depth < INCLUDES_MAX {
+            } else if section.starts_with("include") && key == "path" {
                 let folder = path.rsplit_once('/').map_or("", |it| it.0);
                 let file = match value.strip_prefix("~/") {
                     Some(rest) => in_folder(&self.context.around.home, rest),
                     None if value.starts_with('/') => value,
                     None => in_folder(folder, &value),
                 };
-                found = self.alias_in(&file, name, depth + 1).or(found);
+                let included = self.alias_in(&file, search);
+                // Whether the condition of an `includeIf` is true is not known: another alias stays.
+                found = match section == "include" {
+                    true => included.or(found),
+                    false => found.or(included),
+                };
             }
         }
         found
@@ -270,22 +235,22 @@ impl Scanner<'_> {
 }
 
 /// Returns the position of the subcommand.
-fn subcommand(words: &[ShellText]) -> Option<usize> {
+fn subcommand(words: &[ShellText], rows: &Rows<ValueOptions>) -> Option<usize> {
+    let values = ValuesOf { program: "git", rows };
     let mut at = 1;
     while let Some(word) = words.get(at) {
         let word = word.all()?;
         if !word.starts_with('-') {
             return Some(at);
         }
-        at += if VALUE_OPTIONS.contains(&word) { 2 } else { 1 };
+        at += if values.takes_value(word) { 2 } else { 1 };
     }
     None
 }
 
 /// Returns the alias that `-c alias.x=…` defines.
-fn on_the_line(before: &[ShellText], name: &str) -> Option<String> {
-    let program = Invocation { args: before.to_vec(), ..Invocation::default() };
-    let found = program.values("-c").filter_map(|it| {
+fn on_the_line(git: &Invocation, name: &str) -> Option<String> {
+    let found = git.values("-c").filter_map(|it| {
         let (key, value) = it.all()?.strip_prefix("alias.")?.split_once('=')?;
         (key == name).then(|| value.to_owned())
     });
@@ -296,7 +261,8 @@ fn on_the_line(before: &[ShellText], name: &str) -> Option<String> {
 fn settings(text: &str) -> Vec<(String, String, String)> {
     let mut found = Vec::new();
     let mut section = String::new();
-    let joined = text.replace("\\\n", "");
+    // An editor can write a byte order mark.
+    let joined = text.trim_start_matches('\u{feff}').replace("\\\n", "");
     for line in joined.lines().map(str::trim) {
         let mut rest = line;
         if let Some((head, after)) = line.strip_prefix('[').and_then(|it| it.split_once(']')) {

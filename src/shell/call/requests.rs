@@ -14,10 +14,12 @@ use crate::vocabulary::ValueOptions;
 use policyd_yaml::rows::Rows;
 
 /// Methods of HTTP.
-const METHODS: [&str; 7] = ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"];
+pub(super) const METHODS: [&str; 7] = ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"];
 /// Parts of the names of headers and parameters that prove who calls.
 const CREDENTIALS: [&str; 9] =
     ["auth", "token", "key", "secret", "cookie", "credential", "session", "pass", "sign"];
+/// Methods of requests that change nothing.
+pub(super) const SAFE_METHODS: [&str; 3] = ["GET", "HEAD", "OPTIONS"];
 /// The effect of a request that changes something of an unknown kind.
 const CHANGES: &str = "changes";
 /// The effect of a request with the method `DELETE`.
@@ -106,16 +108,11 @@ impl<'a> ProgramRequest<'a> {
 
     fn effects(&self, known: RequestKnowledge<'_>) -> Vec<String> {
         let mut found: Vec<String> = Vec::new();
-        for name in self
-            .data
-            .iter()
-            .chain(self.addresses.iter().map(|it| (*it).to_owned()).collect::<Vec<_>>().iter())
-            .flat_map(|it| mutations(it))
-        {
+        let texts = self.data.iter().map(String::as_str).chain(self.addresses.iter().copied());
+        for name in texts.flat_map(mutations) {
             found.extend(effects_of_request("", &name, &[], &Map::new(), known));
         }
-        if !found.is_empty() || !["POST", "PUT", "PATCH", "DELETE"].contains(&self.method.as_str())
-        {
+        if !found.is_empty() || SAFE_METHODS.contains(&self.method.as_str()) {
             return found;
         }
         if self.method == "DELETE" {
@@ -134,29 +131,34 @@ impl<'a> ProgramRequest<'a> {
     }
 
     fn has_credential(&self, known: RequestKnowledge<'_>) -> bool {
-        let is_secret = |name: &str| {
-            let name = name.to_ascii_lowercase();
-            CREDENTIALS.iter().any(|it| name.contains(it))
-        };
         let headers = values_of(self.program, &self.client.header_options, known);
-        let items = self.items.iter().map(|it| ShellText::known(*it));
-        let mut names = headers.into_iter().chain(items).filter_map(|it| {
-            let end = it.text.find([':', '='])?;
-            it.text.get(..end).map(str::to_owned)
-        });
+        let texts = headers.iter().map(|it| it.text.as_str());
+        let name = |it: &'a str| it.find([':', '=']).and_then(|end| it.get(..end));
+        // A header without a name is a file, or the value of a variable.
+        let mut in_headers = texts.map(|it| it.find([':', ';']).and_then(|end| it.get(..end)));
+        let mut in_items = self.items.iter().filter_map(|it| name(it));
         let mut logins = self.client.login_options.iter();
         let in_address = |address: &&str| {
             let rest = address.split_once("://").map_or(*address, |it| it.1);
             let host = rest.split(['/', '?']).next().unwrap_or_default();
             let query = address.split_once('?').map_or("", |it| it.1);
             host.contains('@')
-                || query.split('&').any(|it| is_secret(it.split('=').next().unwrap_or_default()))
+                || query
+                    .split('&')
+                    .any(|it| is_credential(it.split('=').next().unwrap_or_default()))
         };
         self.client.logged_in
             || logins.any(|it| self.program.has(it, known.values))
-            || names.any(|it| is_secret(&it))
+            || in_headers.any(|it| it.is_none_or(is_credential))
+            || in_items.any(is_credential)
             || self.addresses.iter().any(in_address)
     }
+}
+
+/// Returns whether the name of a header or a parameter is one that proves who calls.
+pub(super) fn is_credential(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    CREDENTIALS.iter().any(|it| name.contains(it))
 }
 
 /// Returns the values of some options, also behind other letters: `-sXPUT`.

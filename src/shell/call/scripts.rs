@@ -21,9 +21,6 @@ use super::tool_call::{Call, Script};
 use crate::path::in_folder;
 use crate::shell::base_name;
 
-/// Directories above the working directory in which a task runner looks for its file.
-const PARENTS_MAX: usize = 16;
-
 /// Endings of files of code, each with a program that reads it.
 const LANGUAGES: [(&str, &str); 8] = [
     (".py", "python3"),
@@ -99,6 +96,14 @@ fn loaded_language(name: &str) -> Option<&'static str> {
     LANGUAGES.iter().chain(&LOADED).find(|it| name.ends_with(it.0)).map(|it| it.1)
 }
 
+/// The file of a task runner.
+struct TaskFile {
+    /// Absolute path. `None` if the line writes the file.
+    path: Option<String>,
+    /// `None` if the text is not analyzed, which is recorded.
+    text: Option<String>,
+}
+
 /// A file that runs, with its arguments.
 pub(super) type ScriptRun = (String, Vec<ShellText>);
 
@@ -125,24 +130,34 @@ impl ScriptKind {
 }
 
 impl Call {
-    /// Adds a file of code that a program loads by itself, such as a file of tests, to those that the call runs.
-    pub fn load_file(&mut self, path: &str, context: AnalysisContext<'_>) {
-        if self.all_scripts().iter().any(|it| it.path == path) {
-            return;
-        }
-        let mut loaded = Self { tool: self.tool.clone(), ..Self::default() };
+    /// Adds files of code that a program loads by itself, such as files of tests, to those that the call runs.
+    pub fn load_files<'p>(
+        &mut self,
+        paths: impl Iterator<Item = &'p str>,
+        context: AnalysisContext<'_>,
+    ) {
         let folder = WorkingFolder::certain(Some(context.around.project.clone()));
         let scope = ShellState { folder, ..ShellState::default() };
-        let mut scanner = Scanner::new(&mut loaded, context);
-        match loaded_language(base_name(path)) {
-            Some(IMAGE) => scanner.build_image(path, &scope),
-            Some(language) => {
-                let kind = ScriptKind::Code(language.to_owned());
-                scanner.run_path(path.to_owned(), kind, &[], &scope);
+        let mut bytes = None;
+        for path in paths {
+            if self.all_scripts().iter().any(|it| it.path == path) {
+                continue;
             }
-            None => {}
+            let mut loaded = Self { tool: self.tool.clone(), ..Self::default() };
+            let mut scanner = Scanner::new(&mut loaded, context);
+            // Each file may run others, but all together are read to one limit.
+            scanner.scripts_left.bytes = bytes.unwrap_or(scanner.scripts_left.bytes);
+            match loaded_language(base_name(path)) {
+                Some(IMAGE) => scanner.build_image(path, &scope),
+                Some(language) => {
+                    let kind = ScriptKind::Code(language.to_owned());
+                    scanner.run_path(path.to_owned(), kind, &[], &scope);
+                }
+                None => {}
+            }
+            bytes = Some(scanner.scripts_left.bytes);
+            self.scripts.append(&mut loaded.scripts);
         }
-        self.scripts.append(&mut loaded.scripts);
     }
 
     /// Adds a file that the call runs and that is not analyzed.
@@ -212,7 +227,7 @@ impl Scanner<'_> {
             Some(paths) => {
                 paths.into_iter().for_each(|it| self.run_path(it, kind.clone(), args, scope));
             }
-            None => self.add_unread(pattern, "which files its glob fits is not known"),
+            None => self.call.add_unread(pattern, "which files its glob fits is not known"),
         }
     }
 
@@ -227,7 +242,9 @@ impl Scanner<'_> {
             main.into_iter().for_each(|it| self.run_path(it, kind.clone(), args, scope));
             return;
         }
-        let Some(text) = self.script_text(&path, matches!(kind, ScriptKind::Named)) else { return };
+        let file = self.context.disk.script(&path);
+        let is_started = matches!(kind, ScriptKind::Named);
+        let Some(text) = self.script_text(&path, file, is_started) else { return };
         let mut inner = ShellState { parameters: Some(args.to_vec()), ..scope.of_a_process() };
         let own = ShellText::known(path.as_str());
         for name in ["0", "BASH_SOURCE"] {
@@ -238,7 +255,7 @@ impl Scanner<'_> {
             kind @ (ScriptKind::Shell | ScriptKind::Code(_) | ScriptKind::Input(_)) => Some(kind),
         };
         let Some(kind) = kind else {
-            return self.add_unread(&path, "policyd does not read its language");
+            return self.call.add_unread(&path, "policyd does not read its language");
         };
         inner.ends_on_error |= has_error_option(&text);
         let script = Script { path, text: text.clone(), ..Script::default() };
@@ -267,10 +284,10 @@ impl Scanner<'_> {
         });
     }
 
-    /// Reads a file that runs now. `None` if there is nothing to analyze, or if the file cannot be analyzed, which is
-    /// recorded. `is_started` if the kernel starts the file.
-    fn script_text(&mut self, path: &str, is_started: bool) -> Option<String> {
-        let why = match self.context.disk.script(path) {
+    /// Returns the text of a file that runs now. `None` if there is nothing to analyze, or if the file cannot be analyzed,
+    /// which is recorded. `is_started` if the kernel starts the file.
+    fn script_text(&mut self, path: &str, file: ScriptFile, is_started: bool) -> Option<String> {
+        let why = match file {
             ScriptFile::Absent => return None,
             ScriptFile::Program if is_started => return None,
             ScriptFile::Program => "it is a compiled program",
@@ -285,13 +302,8 @@ impl Scanner<'_> {
                 return Some(text);
             }
         };
-        self.add_unread(path, why);
-        None
-    }
-
-    /// Records a file that runs and that is not analyzed.
-    fn add_unread(&mut self, path: &str, why: &str) {
         self.call.add_unread(path, why);
+        None
     }
 
     /// Analyzes the commands that build an image. They see no file of this machine, and run in the image.
@@ -303,10 +315,10 @@ impl Scanner<'_> {
             ..scope.of_a_process()
         };
         let files = [base_name(path).to_owned()];
-        self.run_task_in(&folder, &files, 0, &state, |it| image_commands(it.text));
+        self.run_task_in(&folder, &files, false, &state, |it| image_commands(it.text));
     }
 
-    /// Adds a file whose effects `read` finds with a scanner of its own. `run` is the file with its arguments.
+    /// Adds a file whose effects `read` finds with a separate scanner. `run` is the file with its arguments.
     pub(super) fn add_script(
         &mut self,
         mut script: Script,
@@ -419,19 +431,22 @@ impl Scanner<'_> {
         if PRINT_ONLY.iter().any(|it| make.has(it, self.context.lens.value_options())) {
             return;
         }
-        let named = ["-f", "--file", "--makefile"].iter().find_map(|it| make.values(it).next());
-        let files = match named {
-            Some(file) => vec![file.text],
-            None => ["GNUmakefile", "makefile", "Makefile"].map(str::to_owned).to_vec(),
-        };
+        let named = ["-f", "--file", "--makefile"].iter().flat_map(|it| make.values(it));
+        let mut files: Vec<Vec<String>> = named.map(|it| vec![it.text]).collect();
+        if files.is_empty() {
+            files = vec![["GNUmakefile", "makefile", "Makefile"].map(str::to_owned).to_vec()];
+        }
         let operands = self.operand_texts(make);
         let (given, targets): (Vec<&str>, Vec<&str>) =
             operands.iter().map(String::as_str).partition(|it| it.contains('='));
         let home = self.context.around.home.clone();
-        let known = [("CURDIR", folder.as_str()), ("PWD", &folder), ("HOME", &home)];
+        let own =
+            [("CURDIR", folder.as_str()), ("PWD", &folder), ("HOME", &home), ("MAKE", "make")];
         let given = given.iter().filter_map(|it| it.split_once('='));
-        let given: Vec<(&str, &str)> = known.into_iter().chain(given).collect();
-        self.run_task(&folder, &files, 0, scope, |it| makefile(it, &targets, &given));
+        let given: Vec<(&str, &str)> = own.into_iter().chain(given).collect();
+        for files in files {
+            self.run_task(&folder, &files, false, scope, |it| makefile(it, &targets, &given));
+        }
     }
 
     fn run_just(&mut self, just: &Invocation, scope: &ShellState) {
@@ -443,8 +458,13 @@ impl Scanner<'_> {
         let operands = self.operand_texts(just);
         let mut words = operands.iter().map(String::as_str);
         let (wanted, args) = (words.next(), words.collect::<Vec<&str>>());
-        let files = ["justfile", "Justfile", ".justfile"].map(str::to_owned);
-        self.run_task(&folder, &files, PARENTS_MAX, scope, |it| justfile(it, wanted, &args));
+        let named = ["-f", "--justfile"].iter().find_map(|it| just.values(it).next());
+        let climbs = named.is_none();
+        let files = match named {
+            Some(file) => vec![file.text],
+            None => ["justfile", "Justfile", ".justfile"].map(str::to_owned).to_vec(),
+        };
+        self.run_task(&folder, &files, climbs, scope, |it| justfile(it, wanted, &args));
     }
 
     /// Analyzes the scripts of a `package.json` with those that run before and after them.
@@ -469,7 +489,7 @@ impl Scanner<'_> {
         };
         let is_composer = runner.name == "composer";
         let files = [if is_composer { "composer.json" } else { "package.json" }.to_owned()];
-        self.run_task(&folder, &files, PARENTS_MAX, scope, |it| package_scripts(it.text, &names));
+        self.run_task(&folder, &files, true, scope, |it| package_scripts(it.text, &names));
     }
 
     fn operand_texts(&self, program: &Invocation) -> Vec<String> {
@@ -490,19 +510,19 @@ impl Scanner<'_> {
         }
     }
 
-    /// Analyzes the lines of a task, each in a shell of its own. Its file is the first of `files` that exists in the
-    /// directory or in one of `parents` directories above it.
+    /// Analyzes the lines of a task, each in a separate shell. Its file is the first of `files` that exists in the
+    /// directory, or, if `climbs`, in one above it.
     pub(super) fn run_task(
         &mut self,
         folder: &str,
         files: &[String],
-        parents: usize,
+        climbs: bool,
         scope: &ShellState,
         lines: impl FnOnce(&mut TaskSource<'_>) -> TaskLines,
     ) {
         let own = WorkingFolder::certain(Some(folder.to_owned()));
         let state = ShellState { folder: own, ..scope.of_a_process() };
-        self.run_task_in(folder, files, parents, &state, lines);
+        self.run_task_in(folder, files, climbs, &state, lines);
     }
 
     /// Analyzes the lines of a task in shells with a state.
@@ -510,30 +530,73 @@ impl Scanner<'_> {
         &mut self,
         folder: &str,
         files: &[String],
-        parents: usize,
+        climbs: bool,
         state: &ShellState,
         lines: impl FnOnce(&mut TaskSource<'_>) -> TaskLines,
     ) {
-        let mut folder = folder;
-        let mut path = None;
-        for _ in 0..=parents {
-            let mut paths = files.iter().map(|it| in_folder(folder, it));
-            path = paths.find(|it| self.context.disk.script(it) != ScriptFile::Absent);
-            let above = folder.rsplit_once('/').map(|it| it.0).filter(|it| !it.is_empty());
-            let Some(above) = above.filter(|_| path.is_none()) else { break };
-            folder = above;
+        let mut above = Some(folder);
+        while let Some(folder) = above.filter(|it| !it.is_empty()) {
+            if let Some(file) = self.task_file(folder, files, state) {
+                // A task may run another task of the same file, so the file itself may run already.
+                if let Some(text) = file.text {
+                    self.run_task_text(folder, file.path, text, state, lines);
+                }
+                return;
+            }
+            above = folder.rsplit_once('/').map(|it| it.0).filter(|_| climbs);
         }
-        // A task may run another task of the same file, so the file itself may run already.
-        let Some(path) = path else { return };
-        let Some(text) = self.script_text(&path, false) else { return };
-        let mut all = vec![(path.clone(), text.clone())];
-        let mut include = |name: &str| self.included_files(folder, name, &mut all);
+    }
+
+    /// Returns the first of some files that a directory has, as it is when the line has come to it.
+    fn task_file(
+        &mut self,
+        folder: &str,
+        files: &[String],
+        state: &ShellState,
+    ) -> Option<TaskFile> {
+        for name in files {
+            let place = self.context.around.known_place(name, Some(folder));
+            let Some(path) = place.absolute else { continue };
+            let written = self.known_content(&ShellText::known(path.as_str()), state);
+            if let Some(text) = written.as_ref().and_then(|it| it.text.clone()) {
+                return Some(TaskFile { path: None, text: Some(text) });
+            }
+            // Of a copy, the original is on the disk. What else changes a file is not known.
+            let original = written.and_then(|it| self.copied_files(&it).into_iter().next());
+            let original = original.and_then(|it| self.resolve_path(&it, state).absolute);
+            let path = original.unwrap_or(path);
+            let file = self.context.disk.script(&path);
+            if file != ScriptFile::Absent {
+                let text = self.script_text(&path, file, false);
+                return Some(TaskFile { path: Some(path), text });
+            }
+        }
+        None
+    }
+
+    /// Analyzes the lines of a task in a text. Without a path, the line itself contains the text.
+    pub(super) fn run_task_text(
+        &mut self,
+        folder: &str,
+        path: Option<String>,
+        text: String,
+        state: &ShellState,
+        lines: impl FnOnce(&mut TaskSource<'_>) -> TaskLines,
+    ) {
+        let mut all = vec![(path.clone().unwrap_or_default(), text.clone())];
+        let mut include = |name: &str| self.included_files(folder, name, state, &mut all);
         let found = lines(&mut TaskSource { text: &text, include: &mut include });
-        if let Some(why) = found.unread {
-            self.add_unread(&path, why);
+        match (found.unread, &path) {
+            (Some(why), Some(path)) => self.call.add_unread(path, why),
+            (Some(why), None) => self.mark_over_limit(why),
+            (None, _) => {}
         }
         for (file, (path, text)) in all.into_iter().enumerate() {
             let own = found.lines.iter().filter(|it| it.file == file);
+            if path.is_empty() {
+                own.for_each(|it| self.scan_to_end(&it.text, &mut state.clone()));
+                continue;
+            }
             let run = (path.clone(), Vec::new());
             self.add_script(Script { path, text, ..Script::default() }, run, |scanner| {
                 scanner.lines_of = None;
@@ -545,12 +608,13 @@ impl Scanner<'_> {
         }
     }
 
-    /// Reads the files that a file of a task runner includes by a name, and adds them to `all`. Returns the index and the
-    /// text of each.
+    /// Reads the files that a file of a task runner includes by a name, and adds them to `all`, without a path if the line
+    /// writes them. Returns the index and the text of each.
     fn included_files(
         &mut self,
         folder: &str,
         name: &str,
+        state: &ShellState,
         all: &mut Vec<(String, String)>,
     ) -> Vec<(usize, String)> {
         // Scripts work with variables, so an unknown name passes.
@@ -564,7 +628,7 @@ impl Scanner<'_> {
             false => Some(vec![path.clone()]),
         };
         let Some(paths) = paths else {
-            self.add_unread(&path, "which files its glob fits is not known");
+            self.call.add_unread(&path, "which files its glob fits is not known");
             return Vec::new();
         };
         let mut found = Vec::new();
@@ -572,7 +636,14 @@ impl Scanner<'_> {
             if all.iter().any(|it| it.0 == path) {
                 continue;
             }
-            let Some(text) = self.script_text(&path, false) else { continue };
+            let written = self.known_content(&ShellText::known(path.as_str()), state);
+            if let Some(text) = written.and_then(|it| it.text) {
+                found.push((all.len(), text.clone()));
+                all.push((String::new(), text));
+                continue;
+            }
+            let file = self.context.disk.script(&path);
+            let Some(text) = self.script_text(&path, file, false) else { continue };
             found.push((all.len(), text.clone()));
             all.push((path, text));
         }

@@ -11,6 +11,7 @@ use super::analysis_context::AnalysisContext;
 use super::file_access::{Access, FileAccess};
 use super::paths::ResolvedPath;
 use super::powershell;
+use super::requests::SAFE_METHODS;
 use super::statements;
 use super::tool_call::Call;
 use super::tool_effects::effects_of_tool;
@@ -272,7 +273,7 @@ impl ToolInput<'_> {
         let ToolWords { address_keys, method_keys, .. } = self.words;
         let address = self.fields.texts(address_keys).next()?;
         let method = self.fields.texts(method_keys).next().filter(|it| is_word(it))?;
-        if matches!(method.to_ascii_uppercase().as_str(), "GET" | "HEAD" | "OPTIONS") {
+        if SAFE_METHODS.contains(&method.to_ascii_uppercase().as_str()) {
             return None;
         }
         let headers = input.get("headers").and_then(Json::as_object);

