@@ -561,6 +561,56 @@ pub(super) const ROWS: &[FactRow] = &[
     ),
     field(
         Subject::Invocation,
+        "service_effects",
+        Type::Texts,
+        Structure,
+        [
+            "What it does to something that is not a local file, if it is the command line of a service, by the words of its \
+             command up to the first verb, as `tool_effects` of the vocabulary names it: `deletes` for `apps destroy`.",
+            "\"deletes\" in program.service_effects",
+        ],
+        |it, _| {
+            let known = request_knowledge(it);
+            on_program(it, |it, _, _| Ok(texts(it.service_effects(known))))
+        },
+    ),
+    field(
+        Subject::Invocation,
+        "statement_effects",
+        Type::Texts,
+        Structure,
+        [
+            "What the statements of a client in `database_clients` of the vocabulary do: `drops` (objects), `empties` (all rows or \
+             keys are deleted), `changes_all` (all rows), `grants` (rights). A transaction that is rolled back does nothing.",
+            "program.statement_effects.any_in([\"drops\", \"empties\"])",
+        ],
+        |it, _| {
+            let known = request_knowledge(it);
+            on_program(it, |it, _, _| {
+                let effects = it.statement_effects(known).into_iter();
+                Ok(texts(effects.map(str::to_owned)))
+            })
+        },
+    ),
+    field(
+        Subject::Invocation,
+        "database",
+        Type::Text,
+        Structure,
+        [
+            "The database of such a client, as far as its line tells: `test`, `own` (on this machine, or of one developer), or \
+             `unknown`.",
+            "program.database == \"test\"",
+        ],
+        |it, _| {
+            let known = request_knowledge(it);
+            on_program(it, |it, _, seen| {
+                Ok(it.database_target(known, &seen.around).as_str().into())
+            })
+        },
+    ),
+    field(
+        Subject::Invocation,
         "has_credential",
         Type::Bool,
         Structure,
@@ -642,11 +692,12 @@ pub(super) const ROWS: &[FactRow] = &[
     ),
 ];
 
-/// What the pack knows about HTTP requests.
+/// What the pack knows about HTTP requests, services, and databases.
 fn request_knowledge(it: &Object) -> RequestKnowledge<'_> {
     let lens = it.context().lens.lens();
     RequestKnowledge {
         clients: &lens.http_clients,
+        databases: &lens.database_clients,
         values: &lens.value_options,
         effects: &lens.tool_effects,
         words: &lens.tool_words,

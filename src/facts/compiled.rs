@@ -7,6 +7,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use policyd_shell::call::PathMatchers;
+use policyd_shell::tool_vocabulary::DatabaseClient;
 use policyd_shell::tool_vocabulary::{ToolEffect, ToolWords};
 use policyd_shell::vocabulary::{ShellVocabulary, ValueOptions, Wrapper};
 use policyd_yaml::rows::Rows;
@@ -252,6 +253,10 @@ impl ShellVocabulary for CompiledMatchers {
 
     fn tool_effects(&self) -> &[ToolEffect] {
         &self.lens.tool_effects
+    }
+
+    fn database_clients(&self) -> &Rows<DatabaseClient> {
+        &self.lens.database_clients
     }
 }
 

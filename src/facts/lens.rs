@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use policyd_yaml::deferred::Lazy;
 
-pub use policyd_shell::tool_vocabulary::{HttpClient, ToolEffect, ToolWords};
+pub use policyd_shell::tool_vocabulary::{DatabaseClient, HttpClient, ToolEffect, ToolWords};
 
 /// Configuration of the fold. The policy loader creates it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -45,6 +45,8 @@ pub struct MatcherConfig {
     pub tool_effects: Lazy<Vec<ToolEffect>>,
     /// Programs that send HTTP requests.
     pub http_clients: Lazy<Rows<HttpClient>>,
+    /// Programs that run statements of a database.
+    pub database_clients: Rows<DatabaseClient>,
     /// Programs whose operands are names of tasks, such as `make`.
     pub task_runners: Vec<String>,
     /// Programs whose first operand is a script, such as `python`.

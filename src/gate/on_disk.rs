@@ -129,13 +129,21 @@ fn linked_globs(world: &dyn World, call: &Call, environment: &CallEnvironment) -
     globs.into_iter().enumerate().filter(is_linked).map(|(_, glob)| glob).collect()
 }
 
-/// Returns the existing files whose content a call replaces.
+/// Returns the existing files whose content a call replaces. What a glob of the line matches exists; the names of copies in
+/// another directory can be new.
 fn replaced_files(world: &dyn World, call: &Call) -> BTreeSet<String> {
     let written = call.files.iter().filter(|it| it.does == Access::Write && !it.keeps);
-    let paths = written.filter_map(|it| it.place.absolute.as_ref()).take(CALL_PATHS_MAX);
     let is_file =
-        |it: &&String| world.stat(Path::new(it)).is_ok_and(|found| found.kind == FileKind::File);
-    paths.filter(is_file).cloned().collect()
+        |path: &str| world.stat(Path::new(path)).is_ok_and(|it| it.kind == FileKind::File);
+    let paths = written.take(CALL_PATHS_MAX).filter_map(|it| {
+        let path = it.place.absolute.as_ref()?;
+        let program = it.program.and_then(|it| call.programs.get(it));
+        let words = program.into_iter().flat_map(|it| it.args.iter().chain(&it.writes));
+        let is_glob =
+            path.contains('*') && words.into_iter().any(|word| word.text == it.place.written);
+        (is_glob || is_file(path)).then(|| path.clone())
+    });
+    paths.collect()
 }
 
 /// The disk for the analysis of a call.

@@ -1,4 +1,4 @@
-//! The part of `vocabulary.yaml` about tools that no list names, and about HTTP clients.
+//! The part of `vocabulary.yaml` about tools that no list names, and about clients of HTTP and of databases.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use super::builder::text;
 use super::field_value::FieldValue;
 use super::fields::TEXTS;
 use super::record::{Conversion, record};
-use policyd_facts::lens::{HttpClient, ToolEffect, ToolWords};
+use policyd_facts::lens::{DatabaseClient, HttpClient, ToolEffect, ToolWords};
 use policyd_yaml::deferred::Lazy;
 use policyd_yaml::layered_map::LayeredMap;
 use policyd_yaml::rows::Rows;
@@ -85,6 +85,17 @@ record! {
             "Whether operands can be the method, headers, and fields: `http PUT host name:value`.";
         logged_in: Kind::Bool => logged_in, "Whether they always prove who calls: `gh api`.";
     }
+
+    pub(super) const DATABASE_CLIENT: RecordType<DatabaseClient> = {
+        programs [mandatory()]: TEXTS => programs, "Command patterns.";
+        database_options: TEXTS => database_options, "Options whose value is the name of the database.";
+        host_options: TEXTS => host_options, "Options whose value is the host.";
+        remote_options: TEXTS => remote_options,
+            "Options without which they use a local copy of the database: `--remote`.";
+        file: Kind::Bool => file, "Whether the first operand is the file of the database.";
+        local: Kind::Bool => local, "Whether the database is on this machine if no host is named.";
+        rolls_back: Kind::Bool => rolls_back, "Whether a transaction also undoes dropped objects.";
+    }
 }
 
 /// The words of tools, which few calls need.
@@ -97,6 +108,9 @@ pub(super) const EFFECTS: Conversion<Lazy<Vec<ToolEffect>>> =
 
 pub(super) const HTTP_CLIENTS: Conversion<Lazy<Rows<HttpClient>>> =
     Conversion::reading(|list, builder| Some((HTTP_CLIENT.items.read)(list, builder)?.into()));
+
+pub(super) const DATABASE_CLIENTS: Conversion<Rows<DatabaseClient>> =
+    Conversion::reading(|list, builder| Some((DATABASE_CLIENT.items.read)(list, builder)?.into()));
 
 const LANGUAGES: Conversion<Vec<(String, String)>> = Conversion::reading(|map, _| {
     let entries = map.entries()?.iter();

@@ -12,7 +12,8 @@ use super::fields::{GLOBS, REGEX_LIST, REPLACES, TEXTS};
 use super::record::{Conversion, REGEXES, RecordType, record};
 use super::shared::SharedValue;
 use super::tool_vocabulary::{
-    EFFECTS as EFFECTS_OF_TOOLS, HTTP_CLIENT, HTTP_CLIENTS, TOOL_EFFECT, TOOL_WORDS, WORDS,
+    DATABASE_CLIENT, DATABASE_CLIENTS, EFFECTS as EFFECTS_OF_TOOLS, HTTP_CLIENT, HTTP_CLIENTS,
+    TOOL_EFFECT, TOOL_WORDS, WORDS,
 };
 use policyd_expr::table::list_name;
 use policyd_fact_table::pattern::{StoredPattern, TextPatternSource};
@@ -282,6 +283,8 @@ record! {
              apply to mutations of GraphQL and to paths of requests.";
         http_clients: HTTP_CLIENT.list => lens.http_clients by HTTP_CLIENTS,
             "Programs that send HTTP requests.";
+        database_clients: DATABASE_CLIENT.list => lens.database_clients by DATABASE_CLIENTS,
+            "Programs that run statements of a database. `@queries` in `commands` of a guard names them all.";
         prose_programs: TEXTS => knowledge.prose_programs,
             "Programs whose arguments are names or prose, and not commands: `git`, `grep`, `pytest`.";
         dry_runs: DRY_RUN.list => knowledge.dry_runs by DRY_RUNS,

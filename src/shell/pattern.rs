@@ -100,7 +100,7 @@ impl CommandPattern {
     #[must_use]
     pub fn matches(&self, program: &Program, value_options: &Rows<ValueOptions>) -> bool {
         let args = program.args.iter().map(String::as_str);
-        self.matches_words(&program.name, args, value_options)
+        self.matches_words(&program.name, args, value_options, OptionReading::Listed)
     }
 
     /// Like [`matches`](Self::matches), for a program given as name and arguments.
@@ -110,8 +110,9 @@ impl CommandPattern {
         program: &str,
         args: impl Iterator<Item = &'p str> + Clone,
         value_options: &Rows<ValueOptions>,
+        reads_options: OptionReading,
     ) -> bool {
-        self.names(program) && self.fits(program, args, value_options)
+        self.names(program) && self.fits(program, args, value_options, reads_options)
     }
 
     /// Returns whether the arguments of a program with a matching name match.
@@ -120,6 +121,7 @@ impl CommandPattern {
         program: &str,
         args: impl Iterator<Item = &'p str> + Clone,
         value_options: &Rows<ValueOptions>,
+        reads_options: OptionReading,
     ) -> bool {
         if self.is_name() {
             return true;
@@ -132,9 +134,13 @@ impl CommandPattern {
         let values = ValuesOf { program, rows: value_options };
         let wanted = ProgramArguments::read(self.words().skip(1), &values);
         let found = ProgramArguments::read(args, &values);
-        wanted.positional.len() <= found.positional.len()
-            && wanted.positional.iter().zip(&found.positional).all(|(w, f)| word_matches(w, f))
-            && wanted.options.iter().all(|option| found.has(option))
+        let skips = if reads_options == OptionReading::Any { found.doubtful } else { 0 };
+        let begins = |skipped| {
+            let found = found.positional.get(skipped..).unwrap_or_default();
+            wanted.positional.len() <= found.len()
+                && wanted.positional.iter().zip(found).all(|(w, f)| word_matches(w, f))
+        };
+        (0..=skips).any(begins) && wanted.options.iter().all(|option| found.has(option))
     }
 }
 
@@ -242,10 +248,21 @@ pub fn operands<'p>(program: &'p Program, value_options: &Rows<ValueOptions>) ->
     ProgramArguments::read(program.args.iter().map(String::as_str), &values).positional
 }
 
+/// Which options count as such that take a value from the next argument.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OptionReading {
+    /// Those of the vocabulary.
+    Listed,
+    /// Each one before the first operand can: `restic -r FOLDER forget` is also `restic forget`.
+    Any,
+}
+
 /// Arguments separated into operands and options with their values.
 struct ProgramArguments<'a> {
     positional: Vec<&'a str>,
     options: Vec<OptionValue<'a>>,
+    /// Number of the first positional words that each follow an option without a value, and so might be its value.
+    doubtful: usize,
 }
 
 struct OptionValue<'a> {
@@ -255,9 +272,11 @@ struct OptionValue<'a> {
 
 impl<'a> ProgramArguments<'a> {
     fn read(mut words: impl Iterator<Item = &'a str>, values: &ValuesOf<'_>) -> Self {
-        let mut arguments = Self { positional: Vec::new(), options: Vec::new() };
+        let mut arguments = Self { positional: Vec::new(), options: Vec::new(), doubtful: 0 };
         let mut sub: Option<&'a str> = None;
+        let mut follows_option = false;
         while let Some(word) = words.next() {
+            let is_behind = std::mem::take(&mut follows_option);
             if word == "--" {
                 arguments.positional.extend(words);
                 break;
@@ -265,6 +284,8 @@ impl<'a> ProgramArguments<'a> {
             let toolchain = word.starts_with('+') && arguments.positional.is_empty();
             if !(word.len() > 1 && (word.starts_with('-') || toolchain)) {
                 sub = sub.or(Some(word));
+                let is_doubtful = is_behind && arguments.doubtful == arguments.positional.len();
+                arguments.doubtful += usize::from(is_doubtful);
                 arguments.positional.push(word);
             } else if values.takes_value(word) || sub.is_some_and(|it| values.taken_by(it, word)) {
                 arguments.options.push(OptionValue { name: word, value: words.next() });
@@ -274,6 +295,7 @@ impl<'a> ProgramArguments<'a> {
                 arguments.options.push(OptionValue { name, value: Some(value) });
             } else {
                 arguments.options.push(OptionValue { name: word, value: None });
+                follows_option = true;
             }
         }
         arguments

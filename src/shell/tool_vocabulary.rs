@@ -1,4 +1,4 @@
-//! What a pack knows about the names and the inputs of tools that it does not list, and about HTTP clients.
+//! What a pack knows about the names and the inputs of tools that it does not list, and about clients of HTTP and of databases.
 
 use std::borrow::Cow;
 
@@ -145,6 +145,31 @@ pub struct HttpClient {
 }
 
 impl RowNames for HttpClient {
+    fn names(&self) -> Vec<Cow<'_, str>> {
+        self.programs.iter().map(|it| it.program().into()).collect()
+    }
+}
+
+/// A program that runs statements of a database.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DatabaseClient {
+    /// Command patterns.
+    pub programs: Vec<CommandPattern>,
+    /// Options whose value is the name of the database.
+    pub database_options: Vec<String>,
+    /// Options whose value is the host.
+    pub host_options: Vec<String>,
+    /// Options without which it uses a local copy of the database: `--remote`.
+    pub remote_options: Vec<String>,
+    /// Whether the first operand is the file of the database.
+    pub file: bool,
+    /// Whether the database is on this machine if no host is named.
+    pub local: bool,
+    /// Whether a transaction also undoes dropped objects.
+    pub rolls_back: bool,
+}
+
+impl RowNames for DatabaseClient {
     fn names(&self) -> Vec<Cow<'_, str>> {
         self.programs.iter().map(|it| it.program().into()).collect()
     }

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use policyd_yaml::rows::{RowNames, Rows};
 use serde::{Deserialize, Serialize};
 
+use crate::tool_vocabulary::DatabaseClient;
 use crate::tool_vocabulary::{ToolEffect, ToolWords};
 
 /// The wrappers, options and tools that a pack names.
@@ -29,6 +30,9 @@ pub trait ShellVocabulary: std::fmt::Debug {
 
     /// Returns what such tools do to something that is not a local file.
     fn tool_effects(&self) -> &[ToolEffect];
+
+    /// Returns the programs that run statements of a database.
+    fn database_clients(&self) -> &Rows<DatabaseClient>;
 }
 
 /// A program that runs another program: `sudo`, `timeout 60`, `uv run`, `bash -c`.

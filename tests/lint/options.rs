@@ -81,7 +81,7 @@ fn effects_of_programs_have_known_names() {
     each(
         "PD106",
         &[
-            ("  commands: [\"@deletes\", \"@moves\", \"@writes\", deploy]", ""),
+            ("  commands: [\"@deletes\", \"@moves\", \"@writes\", \"@queries\", deploy]", ""),
             ("  commands: [\"@delets\"]", "unknown effect `@delets`"),
             ("  commands: [deploy]\n  except_commands: [\"@deletes\"]", unknown),
         ],

@@ -18,7 +18,7 @@ use policyd_fact_table::{FactEvaluator, ScriptError, template};
 use policyd_facts::call::{Call, Invocation};
 use policyd_facts::glob::word_matches;
 use policyd_facts::lens::ValueOptions;
-use policyd_facts::pattern::{CommandPattern, HashedName};
+use policyd_facts::pattern::{CommandPattern, HashedName, OptionReading};
 use policyd_policy::guards::{Guard, GuardAction, GuardBody, OnUnknown};
 
 /// Returns whether a call contains, or might contain, a program of a guard. Always true for a guard
@@ -61,8 +61,11 @@ fn pattern_of<'g>(
         return patterns.find(|it| it.may_be(args(), values)).filter(|_| guard.body.when.is_some());
     }
     let is_one = |it: &&CommandPattern| program.is(it, values);
+    let is_allow = guard.body.verb == GuardAction::Allow;
+    let reading = if is_allow { OptionReading::Listed } else { OptionReading::Any };
+    let might_be = |it: &&CommandPattern| program.is_by(it, values, reading);
     let is_excepted = || guard.except_commands.named(&program.name).any(|it| is_one(&it));
-    let mut found = guard.commands.named(&program.name).filter(is_one);
+    let mut found = guard.commands.named(&program.name).filter(might_be);
     let by_effect = || program.effects.labels().find_map(|it| guard.commands.named(it).next());
     let first = found.next().or_else(by_effect)?;
     let is_help = || {
@@ -71,7 +74,7 @@ fn pattern_of<'g>(
         patterns.find(|it| it.operands(&program.name, values) == words)
     };
     let prints_only = || program.is_dry_run || is_help().is_some();
-    let is_left_out = || guard.body.verb != GuardAction::Allow && prints_only();
+    let is_left_out = || !is_allow && prints_only();
     Some(first).filter(|_| !is_excepted() && !is_left_out())
 }
 

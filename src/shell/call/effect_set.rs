@@ -6,7 +6,7 @@ use super::file_access::Access;
 
 /// A set of kinds of effects.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct CallEffects(u8);
+pub struct CallEffects(u16);
 
 impl CallEffects {
     /// A file is read.
@@ -25,12 +25,18 @@ impl CallEffects {
     pub const MOVE: Self = Self(1 << 6);
     /// A program writes a file.
     pub const WRITE: Self = Self(1 << 7);
+    /// A program runs statements of a database.
+    pub const QUERY: Self = Self(1 << 8);
     /// Every kind.
-    pub const ALL: Self = Self(u8::MAX);
+    pub const ALL: Self = Self(u16::MAX);
 
     /// Effects by which `commands` of a guard names programs.
-    pub const OF_PROGRAMS: [(&str, Self); 3] =
-        [("@deletes", Self::DELETE), ("@moves", Self::MOVE), ("@writes", Self::WRITE)];
+    pub const OF_PROGRAMS: [(&str, Self); 4] = [
+        ("@deletes", Self::DELETE),
+        ("@moves", Self::MOVE),
+        ("@writes", Self::WRITE),
+        ("@queries", Self::QUERY),
+    ];
 
     /// The kinds of both sets.
     #[must_use]

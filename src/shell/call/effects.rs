@@ -155,12 +155,10 @@ impl Call {
             (CallEffects::TREE, !self.trees.is_empty() || !self.mounts.is_empty()),
             (CallEffects::VARIABLE, !self.variables.is_empty()),
             (CallEffects::ENDLESS, self.endless),
-            (CallEffects::DELETE, does(|it| it == Access::Delete)),
-            (CallEffects::MOVE, does(|it| it == Access::Move)),
-            (CallEffects::WRITE, does(|it| it == Access::Write)),
         ];
         let kinds = kinds.into_iter().filter_map(|(kind, has)| has.then_some(kind));
-        kinds.fold(CallEffects::default(), CallEffects::union)
+        let of_programs = self.programs.iter().map(|it| it.effects);
+        kinds.chain(of_programs).fold(CallEffects::default(), CallEffects::union)
     }
 
     /// Returns the effects of the call, each once, the gravest kind first. Programs whose effects are not described have none

@@ -116,14 +116,15 @@ pub(super) fn is_filtered(finder: &[ShellText]) -> bool {
 
 /// Returns the commands that `find` runs for the files that it finds, without those of `sudo`.
 pub(super) fn find_commands(finder: &[ShellText]) -> impl Iterator<Item = &[ShellText]> {
-    let starts = finder
-        .iter()
-        .enumerate()
-        .filter(|(_, it)| matches!(it.text.as_str(), "-exec" | "-execdir" | "-ok" | "-okdir"));
-    starts.filter_map(|(at, _)| {
-        let words = finder.get(at.saturating_add(1)..)?;
+    let starts =
+        |it: &ShellText| matches!(it.text.as_str(), "-exec" | "-execdir" | "-ok" | "-okdir");
+    let mut rest = finder;
+    std::iter::from_fn(move || {
+        let start = rest.iter().position(starts)?;
+        let words = rest.get(start.saturating_add(1)..)?;
         let end = words.iter().position(|it| matches!(it.text.as_str(), ";" | "+"));
-        let words = words.get(..end.unwrap_or(words.len()))?;
+        let (words, behind) = words.split_at_checked(end.unwrap_or(words.len()))?;
+        rest = behind;
         Some(words.split_first().filter(|it| it.0.text == "sudo").map_or(words, |it| it.1))
     })
 }

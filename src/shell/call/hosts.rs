@@ -73,7 +73,7 @@ fn without_port(host: &str) -> &str {
 }
 
 /// Returns whether a name or an address is this machine. The short form `:3000` of `http` is.
-fn is_this_machine(host: &str) -> bool {
+pub(super) fn is_this_machine(host: &str) -> bool {
     let host = host.trim_end_matches('.').to_ascii_lowercase();
     let mut parts = host.split('.');
     let mut is_loopback =

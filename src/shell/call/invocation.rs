@@ -9,7 +9,7 @@ use super::find::named_roots;
 use super::paths::{CallEnvironment, ResolvedPath, follow_links};
 use super::shell_text::ShellText;
 use crate::path::in_folder;
-use crate::pattern::{CommandPattern, ValuesOf, bundled_letters};
+use crate::pattern::{CommandPattern, OptionReading, ValuesOf, bundled_letters};
 use crate::shell::own_folder;
 use crate::vocabulary::ValueOptions;
 use policyd_yaml::rows::Rows;
@@ -136,8 +136,20 @@ impl Invocation {
     #[must_use]
     #[inline]
     pub fn is(&self, pattern: &CommandPattern, values: &Rows<ValueOptions>) -> bool {
+        self.is_by(pattern, values, OptionReading::Listed)
+    }
+
+    /// Like [`is`](Self::is), with a choice which options count as such that take a value.
+    #[must_use]
+    #[inline]
+    pub fn is_by(
+        &self,
+        pattern: &CommandPattern,
+        values: &Rows<ValueOptions>,
+        reading: OptionReading,
+    ) -> bool {
         let args = self.args.iter().map(|it| it.text.as_str());
-        pattern.matches_words(&self.name, args, values)
+        pattern.matches_words(&self.name, args, values, reading)
     }
 
     /// Returns how many words are before `--help` or `--version`, if the arguments ask for nothing else: the program then
@@ -300,6 +312,26 @@ impl Invocation {
             }
         }
         found
+    }
+
+    /// Returns the words that can name a subcommand: operands, apart from those that might be the value of an option
+    /// behind the first of them.
+    pub(super) fn command_words(&self, values: &Rows<ValueOptions>) -> impl Iterator<Item = &str> {
+        let (mut begun, mut follows_option) = (false, false);
+        self.split_arguments(values).into_iter().filter_map(move |it| {
+            let is_value = begun && std::mem::take(&mut follows_option);
+            match it {
+                ProgramArgument::Operand(text) if !is_value => {
+                    begun = true;
+                    Some(text.text.as_str())
+                }
+                ProgramArgument::Operand(_) => None,
+                ProgramArgument::Option(option) => {
+                    follows_option = !option.contains('=');
+                    None
+                }
+            }
+        })
     }
 
     fn end_of_options(&self) -> usize {

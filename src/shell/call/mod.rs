@@ -43,6 +43,7 @@ mod shell_output;
 mod shell_state;
 mod shell_text;
 mod simple_command;
+mod sql;
 mod statements;
 pub mod text_changes;
 mod tool_call;
@@ -69,6 +70,7 @@ pub use program_database::{
 pub use requests::RequestKnowledge;
 pub use scripts::is_code_path;
 pub use shell_text::ShellText;
+pub use sql::DatabaseTarget;
 pub use tool_call::{Call, Script};
 
 impl Call {

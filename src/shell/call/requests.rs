@@ -9,6 +9,7 @@ use serde_json::{Map, Value as Json};
 use super::invocation::Invocation;
 use super::shell_text::ShellText;
 use super::tool_effects::effects_of_request;
+use crate::tool_vocabulary::DatabaseClient;
 use crate::tool_vocabulary::{HttpClient, ToolEffect, ToolWords};
 use crate::vocabulary::ValueOptions;
 use policyd_yaml::rows::Rows;
@@ -25,10 +26,11 @@ const CHANGES: &str = "changes";
 /// The effect of a request with the method `DELETE`.
 const DELETES: &str = "deletes";
 
-/// What a pack knows about requests.
+/// What a pack knows about requests, the command lines of services, and clients of databases.
 #[derive(Debug, Clone, Copy)]
 pub struct RequestKnowledge<'a> {
     pub clients: &'a Rows<HttpClient>,
+    pub databases: &'a Rows<DatabaseClient>,
     pub values: &'a Rows<ValueOptions>,
     pub effects: &'a [ToolEffect],
     pub words: &'a ToolWords,

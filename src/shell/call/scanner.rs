@@ -3,6 +3,7 @@
 //! Does not contain: the walk over the syntax tree (`statements`).
 
 use super::analysis_context::AnalysisContext;
+use super::effect_set::CallEffects;
 use super::function_table::FunctionTable;
 use super::heredoc::Heredocs;
 use super::invocation::Invocation;
@@ -145,7 +146,10 @@ impl Scanner<'_> {
 
     /// Adds a program. Returns its index, or `None` at the limit.
     pub(super) fn add_program(&mut self, program: Invocation) -> Option<usize> {
-        let program = Invocation { repeated: self.loops > 0, ..program };
+        let mut clients = self.context.lens.database_clients().named(&program.name);
+        let queries = clients.next().map_or_else(CallEffects::default, |_| CallEffects::QUERY);
+        let effects = program.effects.union(queries);
+        let program = Invocation { repeated: self.loops > 0, effects, ..program };
         // A loop starts the same program several times; one entry is enough.
         if let Some(at) = self.call.programs.iter().position(|it| *it == program) {
             return Some(at);

@@ -536,6 +536,12 @@ mod tests {
         fn tool_effects(&self) -> &[ToolEffect] {
             &[]
         }
+
+        fn database_clients(
+            &self,
+        ) -> &policyd_yaml::rows::Rows<crate::tool_vocabulary::DatabaseClient> {
+            unreachable!("no text runs a program")
+        }
     }
 
     /// Returns the text of `a` behind a call, and the lines that it adds and removes. `None` if they are unknown.

@@ -1,14 +1,15 @@
 //! What a tool that no list names does to something that is not a local file: `tool_effects` of the vocabulary, by the name
-//! and the input of the tool. The same rows apply to the names of operations of GraphQL and to steps of the path of a
-//! request (`requests`).
+//! and the input of the tool. The same rows apply to the names of operations of GraphQL, to steps of the path of a
+//! request (`requests`), and to the command lines of services: `apps destroy`.
 //!
-//! Contains: the comparison of names and inputs with the rows.
+//! Contains: the comparison of names, words, and inputs with the rows.
 //! Does not contain: what a tool runs and which local files it touches (`shape`).
 
 use serde_json::{Map, Value as Json};
 
 use super::analysis_context::AnalysisContext;
 use super::file_access::Access;
+use super::invocation::Invocation;
 use super::requests::RequestKnowledge;
 use super::shape::{InputFields, is_word, normal, words};
 use super::tool_call::Call;
@@ -17,6 +18,8 @@ use crate::tool_vocabulary::{ToolEffect, ToolWords};
 
 /// Words that join two names: `find_one_and_delete`.
 const JOINS: [&str; 2] = ["and", "then"];
+/// Words of a command: `compute os-login ssh-keys remove`.
+const COMMAND_WORDS: usize = 4;
 
 /// Returns the effects of a tool, each once, in the order of the rows.
 pub(super) fn effects_of_tool(
@@ -76,6 +79,63 @@ pub(super) fn effects_of_request(
         }
     }
     found
+}
+
+impl Invocation {
+    /// Returns what the command line of a service does, by the words of its command: `deletes` for `apps destroy`,
+    /// `iam delete-user`, and `pg:purge`. The command ends at its first verb.
+    #[must_use]
+    pub fn service_effects(&self, known: RequestKnowledge<'_>) -> Vec<String> {
+        let is_part = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-:_.".contains(c);
+        let command = self.command_words(known.values).take(COMMAND_WORDS);
+        let command = command.take_while(|it| it.chars().all(is_part)).map(words);
+        let command: Vec<Vec<String>> = command.collect();
+        let has_verb = |it: &Vec<String>| it.iter().any(|it| known.is_verb(it));
+        // In `release list`, the release is a noun.
+        let is_noun = |it: &Vec<String>| {
+            it.len() > 1 && !it.iter().any(|it| known.words.look_verbs.contains(it))
+                || it.iter().all(|it| known.is_noun(it))
+        };
+        // In `deploy-key add`, the key is one.
+        let verb = command.iter().enumerate().position(|(at, it)| {
+            let next = command.get(at + 1);
+            has_verb(it) && !(is_noun(it) && next.is_some_and(has_verb))
+        });
+        if let Some((nouns, [own, ..])) = verb.and_then(|it| command.split_at_checked(it)) {
+            let own = own.iter().chain(nouns.iter().flatten()).cloned().collect();
+            return self.effects_of_command(own, known);
+        }
+        Vec::new()
+    }
+
+    fn effects_of_command(&self, own: Vec<String>, known: RequestKnowledge<'_>) -> Vec<String> {
+        let mut whole = words(&self.name);
+        whole.extend(own.iter().cloned());
+        let options = self.args.iter().filter_map(|it| it.text.strip_prefix("--"));
+        let input = options.map(|it| match it.split_once('=') {
+            Some((name, value)) => (name.to_owned(), Json::from(value)),
+            None => (it.to_owned(), Json::from(true)),
+        });
+        let input: Map<String, Json> = input.collect();
+        let name = NamedAction { own: &own, whole: &whole, all: &whole, input: Some(&input) };
+        let found = name.effects(known.effects, known.words);
+        found.into_iter().map(str::to_owned).collect()
+    }
+}
+
+impl RequestKnowledge<'_> {
+    /// Returns whether a word can be a noun behind a verb.
+    fn is_noun(&self, word: &String) -> bool {
+        self.effects.iter().any(|it| it.nouns.contains(word))
+    }
+
+    /// Returns whether a word is a verb that looks at something, changes it, or runs something.
+    fn is_verb(&self, word: &String) -> bool {
+        let known = self.words;
+        let verbs = [&known.look_verbs, &known.make_verbs, &known.runner_words, &known.shell_words];
+        verbs.iter().any(|it| it.contains(word))
+            || self.effects.iter().any(|it| it.verbs.contains(word))
+    }
 }
 
 /// The words of a name, and what belongs to it.
