@@ -61,9 +61,11 @@ fn pattern_of<'g>(
         return patterns.find(|it| it.may_be(args(), values)).filter(|_| guard.body.when.is_some());
     }
     let is_one = |it: &&CommandPattern| program.is(it, values);
-    let is_allow = guard.body.verb == GuardAction::Allow;
-    let reading = if is_allow { OptionReading::Listed } else { OptionReading::Any };
-    let might_be = |it: &&CommandPattern| program.is_by(it, values, reading);
+    let is_allow = || guard.body.verb == GuardAction::Allow;
+    // The body is decoded for a program that a guard names.
+    let might_be = |it: &&CommandPattern| {
+        program.is_by(it, values, OptionReading::Any) && (program.is(it, values) || !is_allow())
+    };
     let is_excepted = || guard.except_commands.named(&program.name).any(|it| is_one(&it));
     let mut found = guard.commands.named(&program.name).filter(might_be);
     let by_effect = || program.effects.labels().find_map(|it| guard.commands.named(it).next());
@@ -74,7 +76,7 @@ fn pattern_of<'g>(
         patterns.find(|it| it.operands(&program.name, values) == words)
     };
     let prints_only = || program.is_dry_run || is_help().is_some();
-    let is_left_out = || !is_allow && prints_only();
+    let is_left_out = || !is_allow() && prints_only();
     Some(first).filter(|_| !is_excepted() && !is_left_out())
 }
 
