@@ -18,7 +18,7 @@ pub use super::snapshots::MatchedProgram;
 use super::text_list::list;
 use super::types::{Evidence::Structure, PackName, Subject, TextForm, Type};
 use policyd_facts::call::{
-    Access, FileAccess, Invocation, RequestKnowledge, ResolvedPath, ShellText, folder_of,
+    Access, FileAccess, Invocation, ResolvedPath, ServiceKnowledge, ShellText, folder_of,
     is_nowhere,
 };
 use policyd_facts::glob::word_matches;
@@ -555,7 +555,7 @@ pub(super) const ROWS: &[FactRow] = &[
             "program.request_effects.len() > 0",
         ],
         |it, _| {
-            let known = request_knowledge(it);
+            let known = service_knowledge(it);
             on_program(it, |it, _, _| Ok(texts(it.request_effects(known))))
         },
     ),
@@ -570,7 +570,7 @@ pub(super) const ROWS: &[FactRow] = &[
             "\"deletes\" in program.service_effects",
         ],
         |it, _| {
-            let known = request_knowledge(it);
+            let known = service_knowledge(it);
             on_program(it, |it, _, _| Ok(texts(it.service_effects(known))))
         },
     ),
@@ -585,7 +585,7 @@ pub(super) const ROWS: &[FactRow] = &[
             "program.statement_effects.any_in([\"drops\", \"empties\"])",
         ],
         |it, _| {
-            let known = request_knowledge(it);
+            let known = service_knowledge(it);
             on_program(it, |it, _, _| {
                 let effects = it.statement_effects(known).into_iter();
                 Ok(texts(effects.map(str::to_owned)))
@@ -603,7 +603,7 @@ pub(super) const ROWS: &[FactRow] = &[
             "program.database == \"test\"",
         ],
         |it, _| {
-            let known = request_knowledge(it);
+            let known = service_knowledge(it);
             on_program(it, |it, _, seen| {
                 Ok(it.database_target(known, &seen.around).as_str().into())
             })
@@ -619,7 +619,7 @@ pub(super) const ROWS: &[FactRow] = &[
             "program.has_credential",
         ],
         |it, _| {
-            let known = request_knowledge(it);
+            let known = service_knowledge(it);
             on_program(it, |it, _, _| Ok(it.has_credential(known).into()))
         },
     ),
@@ -693,9 +693,9 @@ pub(super) const ROWS: &[FactRow] = &[
 ];
 
 /// What the pack knows about HTTP requests, services, and databases.
-fn request_knowledge(it: &Object) -> RequestKnowledge<'_> {
+fn service_knowledge(it: &Object) -> ServiceKnowledge<'_> {
     let lens = it.context().lens.lens();
-    RequestKnowledge {
+    ServiceKnowledge {
         clients: &lens.http_clients,
         databases: &lens.database_clients,
         values: &lens.value_options,

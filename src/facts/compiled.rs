@@ -7,8 +7,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use policyd_shell::call::PathMatchers;
-use policyd_shell::tool_vocabulary::DatabaseClient;
-use policyd_shell::tool_vocabulary::{ToolEffect, ToolWords};
+use policyd_shell::tool_vocabulary::{DatabaseClient, ToolEffect, ToolWords};
 use policyd_shell::vocabulary::{ShellVocabulary, ValueOptions, Wrapper};
 use policyd_yaml::rows::Rows;
 

@@ -6,7 +6,8 @@ use std::path::Path;
 
 use policyd_base::limits::{CALL_PATCH_BYTES_MAX, CALL_PATCHES_MAX, CALL_PATHS_MAX};
 use policyd_facts::call::{
-    Access, Call, CallDisk, CallEnvironment, LinkTarget, ResolvedPath, ScriptFile, normal,
+    Access, Call, CallDisk, CallEnvironment, FileAccess, LinkTarget, ResolvedPath, ScriptFile,
+    normal,
 };
 use policyd_facts::glob::word_matches;
 use policyd_shell::limits::SCRIPT_TEXT_MAX;
@@ -133,17 +134,14 @@ fn linked_globs(world: &dyn World, call: &Call, environment: &CallEnvironment) -
 /// another directory can be new.
 fn replaced_files(world: &dyn World, call: &Call) -> BTreeSet<String> {
     let written = call.files.iter().filter(|it| it.does == Access::Write && !it.keeps);
-    let is_file =
-        |path: &str| world.stat(Path::new(path)).is_ok_and(|it| it.kind == FileKind::File);
-    let paths = written.take(CALL_PATHS_MAX).filter_map(|it| {
-        let path = it.place.absolute.as_ref()?;
+    let paths = written.filter_map(|it| Some((it, it.place.absolute.as_ref()?)));
+    let exists = |(it, path): &(&FileAccess, &String)| {
         let program = it.program.and_then(|it| call.programs.get(it));
-        let words = program.into_iter().flat_map(|it| it.args.iter().chain(&it.writes));
-        let is_glob =
-            path.contains('*') && words.into_iter().any(|word| word.text == it.place.written);
-        (is_glob || is_file(path)).then(|| path.clone())
-    });
-    paths.collect()
+        let mut words = program.into_iter().flat_map(|it| it.args.iter().chain(&it.writes));
+        (path.contains('*') && words.any(|word| word.text == it.place.written))
+            || world.stat(Path::new(path)).is_ok_and(|it| it.kind == FileKind::File)
+    };
+    paths.take(CALL_PATHS_MAX).filter(exists).map(|it| it.1.clone()).collect()
 }
 
 /// The disk for the analysis of a call.

@@ -62,7 +62,7 @@ fn pattern_of<'g>(
     }
     let is_one = |it: &&CommandPattern| program.is(it, values);
     let is_allow = || guard.body.verb == GuardAction::Allow;
-    // The body is decoded for a program that a guard names.
+    // Whether a guard allows is asked last, because its body must be decoded for it.
     let might_be = |it: &&CommandPattern| {
         program.is_by(it, values, OptionReading::Any) && (program.is(it, values) || !is_allow())
     };

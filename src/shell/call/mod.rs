@@ -67,7 +67,7 @@ pub use paths::{CallEnvironment, LinkTarget, PathMatchers, ResolvedPath, normal}
 pub use program_database::{
     CodeCall, DryRun, FileEffect, Interpreter, OperandSelector, ProgramDatabase, ShellValue,
 };
-pub use requests::RequestKnowledge;
+pub use requests::ServiceKnowledge;
 pub use scripts::is_code_path;
 pub use shell_text::ShellText;
 pub use sql::DatabaseTarget;

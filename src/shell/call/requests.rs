@@ -28,7 +28,7 @@ const DELETES: &str = "deletes";
 
 /// What a pack knows about requests, the command lines of services, and clients of databases.
 #[derive(Debug, Clone, Copy)]
-pub struct RequestKnowledge<'a> {
+pub struct ServiceKnowledge<'a> {
     pub clients: &'a Rows<HttpClient>,
     pub databases: &'a Rows<DatabaseClient>,
     pub values: &'a Rows<ValueOptions>,
@@ -39,14 +39,14 @@ pub struct RequestKnowledge<'a> {
 impl Invocation {
     /// Returns what a request of the program changes: `deletes`. Empty if it changes nothing, or sends no request.
     #[must_use]
-    pub fn request_effects(&self, known: RequestKnowledge<'_>) -> Vec<String> {
+    pub fn request_effects(&self, known: ServiceKnowledge<'_>) -> Vec<String> {
         let Some(request) = ProgramRequest::of(self, known) else { return Vec::new() };
         request.effects(known)
     }
 
     /// Returns whether a request of the program proves who calls.
     #[must_use]
-    pub fn has_credential(&self, known: RequestKnowledge<'_>) -> bool {
+    pub fn has_credential(&self, known: ServiceKnowledge<'_>) -> bool {
         ProgramRequest::of(self, known).is_some_and(|it| it.has_credential(known))
     }
 }
@@ -65,7 +65,7 @@ struct ProgramRequest<'a> {
 }
 
 impl<'a> ProgramRequest<'a> {
-    fn of(program: &'a Invocation, known: RequestKnowledge<'a>) -> Option<Self> {
+    fn of(program: &'a Invocation, known: ServiceKnowledge<'a>) -> Option<Self> {
         let clients = known.clients.named(&program.name);
         let (client, pattern) = clients.into_iter().find_map(|it| {
             let pattern = it.programs.iter().find(|it| program.is(it, known.values))?;
@@ -108,7 +108,7 @@ impl<'a> ProgramRequest<'a> {
         })
     }
 
-    fn effects(&self, known: RequestKnowledge<'_>) -> Vec<String> {
+    fn effects(&self, known: ServiceKnowledge<'_>) -> Vec<String> {
         let mut found: Vec<String> = Vec::new();
         let texts = self.data.iter().map(String::as_str).chain(self.addresses.iter().copied());
         for name in texts.flat_map(mutations) {
@@ -132,7 +132,7 @@ impl<'a> ProgramRequest<'a> {
         found
     }
 
-    fn has_credential(&self, known: RequestKnowledge<'_>) -> bool {
+    fn has_credential(&self, known: ServiceKnowledge<'_>) -> bool {
         let headers = values_of(self.program, &self.client.header_options, known);
         let texts = headers.iter().map(|it| it.text.as_str());
         let name = |it: &'a str| it.find([':', '=']).and_then(|end| it.get(..end));
@@ -167,7 +167,7 @@ pub(super) fn is_credential(name: &str) -> bool {
 fn values_of(
     program: &Invocation,
     options: &[String],
-    known: RequestKnowledge<'_>,
+    known: ServiceKnowledge<'_>,
 ) -> Vec<ShellText> {
     let values = options.iter().flat_map(|it| {
         let bundled = program.bundled_values(it, known.values);

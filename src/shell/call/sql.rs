@@ -7,11 +7,13 @@
 use super::hosts::is_this_machine;
 use super::invocation::Invocation;
 use super::paths::CallEnvironment;
-use super::requests::RequestKnowledge;
+use super::requests::ServiceKnowledge;
 use crate::tool_vocabulary::DatabaseClient;
 
 /// Words in the names of databases that tests use.
 const TEST_NAMES: [&str; 3] = ["test", "tests", "testing"];
+/// Endings of files that are databases.
+const FILE_ENDINGS: [&str; 4] = ["db", "sqlite", "sqlite3", "duckdb"];
 /// Words in the names of databases that one developer uses.
 const OWN_NAMES: [&str; 7] = ["dev", "devel", "development", "local", "sandbox", "scratch", "demo"];
 /// Words in the names of databases that others use.
@@ -74,10 +76,10 @@ impl StatementEffect {
 impl Invocation {
     /// Returns what the statements of a database client do, each effect once: `drops`. Empty for another program.
     #[must_use]
-    pub fn statement_effects(&self, known: RequestKnowledge<'_>) -> Vec<&'static str> {
+    pub fn statement_effects(&self, known: ServiceKnowledge<'_>) -> Vec<&'static str> {
         let Some(client) = self.database_client(known) else { return Vec::new() };
         let objects = &known.words.sql_objects;
-        let texts = self.statements().map(|it| effects_of_text(it, client.rolls_back, objects));
+        let texts = self.texts().map(|it| effects_of_text(it, client.rolls_back, objects));
         let mut found: Vec<StatementEffect> = texts.flatten().collect();
         found.sort_unstable();
         found.dedup();
@@ -88,7 +90,7 @@ impl Invocation {
     #[must_use]
     pub fn database_target(
         &self,
-        known: RequestKnowledge<'_>,
+        known: ServiceKnowledge<'_>,
         around: &CallEnvironment,
     ) -> DatabaseTarget {
         let Some(client) = self.database_client(known) else { return DatabaseTarget::Unknown };
@@ -100,13 +102,13 @@ impl Invocation {
         }
     }
 
-    fn database_client<'a>(&self, known: RequestKnowledge<'a>) -> Option<&'a DatabaseClient> {
+    fn database_client<'a>(&self, known: ServiceKnowledge<'a>) -> Option<&'a DatabaseClient> {
         let mut rows = known.databases.named(&self.name);
         rows.find(|row| row.programs.iter().any(|it| self.is(it, known.values)))
     }
 
-    /// Returns the texts that can be statements.
-    fn statements(&self) -> impl Iterator<Item = &str> {
+    /// Returns the texts that can contain statements.
+    fn texts(&self) -> impl Iterator<Item = &str> {
         self.args.iter().map(|it| it.text.as_str()).chain(self.input.text.as_deref())
     }
 }
@@ -119,7 +121,7 @@ struct Connection<'a> {
     hosts: Vec<String>,
     /// Names of databases in options, and the first operand.
     names: Vec<String>,
-    /// Whether an address is this machine.
+    /// Whether all addresses are those of this machine.
     is_addressed_here: bool,
     /// Whether an option or an address names a host.
     has_host: bool,
@@ -130,7 +132,7 @@ impl<'a> Connection<'a> {
     fn of(
         program: &'a Invocation,
         client: &'a DatabaseClient,
-        known: RequestKnowledge<'_>,
+        known: ServiceKnowledge<'_>,
     ) -> Self {
         let values = |options: &[String]| -> Vec<String> {
             let found = options.iter().flat_map(|it| program.values(it));
@@ -141,7 +143,9 @@ impl<'a> Connection<'a> {
         let named = client.programs.iter().find(|it| program.is(it, known.values));
         let skipped = named.map_or(0, |it| it.operands(&program.name, known.values));
         let operands = program.operands(known.values);
-        names.extend(operands.get(skipped).map(|it| it.text.clone()));
+        // A statement is not a name.
+        let operand = operands.get(skipped).filter(|it| !it.text.contains(char::is_whitespace));
+        names.extend(operand.map(|it| it.text.clone()));
         let has_address = program.args.iter().any(|it| it.text.contains("://"));
         Self {
             program,
@@ -156,86 +160,109 @@ impl<'a> Connection<'a> {
 
     /// Returns whether the database is one of tests, in memory, or in a temporary file.
     fn is_test(&self) -> bool {
-        let words: Vec<Vec<String>> = self.program.statements().map(words_of).collect();
-        let has = |wanted: &[&str]| {
-            let is_one = |it: &[String]| it.iter().map(String::as_str).eq(wanted.iter().copied());
-            words.iter().any(|it| it.windows(wanted.len()).any(is_one))
-        };
         if !self.client.remote_options.is_empty() && !self.is_remote {
             return true;
         }
+        let texts: Vec<Vec<String>> = self.program.texts().map(words_of).collect();
+        let mut words = texts.iter().flatten().map(String::as_str);
         if self.client.file {
-            let is_temporary = |it: &String| {
-                TEMPORARY.iter().any(|start| it.starts_with(start)) || has_name(it, &TEST_NAMES)
-            };
             let file = self.names.first().filter(|it| !it.contains(".."));
-            return file.is_some_and(is_temporary) && !has(&["attach"]);
+            return file.is_some_and(|it| is_test_file(it)) && !words.any(|it| it == "attach");
         }
         // A statement can name another database than the connection does.
-        let drops_other = ["database", "user", "role"].iter().any(|it| has(&["drop", it]));
-        let leaves = has(&["use"]) || self.program.statements().any(|it| it.contains("\\c"));
-        let is_named = self.names.iter().any(|it| has_name(it, &TEST_NAMES));
-        is_named && !drops_other && !leaves || self.drops_test_databases(&words)
-    }
-
-    /// Returns whether all that is dropped are databases of tests.
-    fn drops_test_databases(&self, words: &[Vec<String>]) -> bool {
-        let mut dropped = words.iter().flat_map(|words| {
-            let starts = words.windows(2).enumerate().filter(|(_, it)| *it == ["drop", "database"]);
-            starts.map(|(at, _)| {
-                let mut rest = words.get(at + 2..).unwrap_or_default().iter();
-                rest.find(|it| !matches!(it.as_str(), "if" | "exists"))
-            })
-        });
-        let drops = words.iter().flatten().filter(|it| *it == "drop").count();
-        let is_test = |it: Option<&String>| it.is_some_and(|it| has_name(it, &TEST_NAMES));
-        drops == 1 && dropped.next().is_some_and(is_test)
+        let leaves = |text: &Vec<String>| {
+            text.iter().any(|it| it == "use" || it == "connect")
+                || ["database", "user", "role"].iter().any(|it| has_pair(text, "drop", it))
+        };
+        let leaves = texts.iter().any(leaves) || self.program.texts().any(|it| it.contains("\\c"));
+        let is_named = self.names.iter().any(|it| has_name(database_of(it), &TEST_NAMES));
+        (is_named && !leaves) || drops_test_database(&texts)
     }
 
     /// Returns whether the database is on this machine or belongs to one developer.
     fn is_own(&self, around: &CallEnvironment) -> bool {
-        let line = self.program.args.iter().map(|it| it.text.as_str());
-        let has_word = |names: &[&str]| line.clone().any(|it| has_name(it, names));
+        let is_shared = |it: &str| {
+            let mut parts = it.split(|c: char| !c.is_ascii_alphabetic());
+            parts.any(|it| is_listed(it, &SHARED_NAMES))
+        };
         let wrapped =
             |by: &[&str]| self.program.wrappers.iter().any(|it| by.contains(&it.as_str()));
-        if has_word(&SHARED_NAMES) || wrapped(&ELSEWHERE) {
+        if self.program.args.iter().any(|it| is_shared(&it.text)) || wrapped(&ELSEWHERE) {
             return false;
         }
         if self.client.file {
-            let inside = |it: &String| {
-                let project = format!("{}/", around.project);
+            let project = format!("{}/", around.project);
+            let is_inside = |it: &String| {
                 !it.contains("..") && (!it.starts_with(['/', '~']) || it.starts_with(&project))
             };
-            return self.names.first().is_none_or(inside);
+            return self.names.first().is_none_or(is_inside);
         }
         let is_here = |it: &String| it.starts_with('/') || is_this_machine(it);
         wrapped(&CONTAINERS)
             || (self.client.local && !self.has_host)
             || self.is_addressed_here
             || (!self.hosts.is_empty() && self.hosts.iter().all(is_here))
-            || (!self.has_host && has_word(&OWN_NAMES))
+            || (!self.has_host && self.names.iter().any(|it| ends_with_name(it, &OWN_NAMES)))
     }
 }
 
-/// Returns whether one of the words of a name is listed. Numbers at their ends do not count: `test_2`, `dev1`.
-fn has_name(name: &str, listed: &[&str]) -> bool {
-    let parts = name.split(|c: char| !c.is_ascii_alphanumeric());
-    parts
-        .map(|it| it.trim_end_matches(|c: char| c.is_ascii_digit()))
-        .any(|it| listed.iter().any(|name| name.eq_ignore_ascii_case(it)))
+/// Returns whether a file is a database of tests, in memory, or temporary.
+fn is_test_file(path: &str) -> bool {
+    let stem = path.rsplit_once('.').filter(|it| FILE_ENDINGS.contains(&it.1));
+    TEMPORARY.iter().any(|start| path.starts_with(start))
+        || stem.is_some_and(|it| ends_with_name(it.0, &["test"]))
 }
 
-/// Splits a text into words in lower case, and signs. Quotes and comments are left out.
+/// Returns whether the only text that drops something only drops a database of tests.
+fn drops_test_database(texts: &[Vec<String>]) -> bool {
+    let mut drops = texts.iter().filter(|it| it.iter().any(|word| word == "drop"));
+    let (Some(words), None) = (drops.next(), drops.next()) else { return false };
+    let mut rest = words.iter().map(String::as_str).peekable();
+    let starts = [rest.next(), rest.next()] == [Some("drop"), Some("database")];
+    while rest.next_if(|it| matches!(*it, "if" | "exists")).is_some() {}
+    let is_test = rest.next().is_some_and(|it| {
+        let mut parts = it.split('_').filter(|it| !it.bytes().all(|c| c.is_ascii_digit()));
+        parts.next() == Some("test") || parts.next_back() == Some("test")
+    });
+    starts && is_test && rest.all(|it| matches!(it, "with" | "(" | "force" | ")" | ";"))
+}
+
+/// Returns the name of the database in an address. Any other name is returned as it is.
+fn database_of(name: &str) -> &str {
+    let Some((_, rest)) = name.split_once("://") else { return name };
+    let path = rest.split('?').next().unwrap_or_default();
+    path.split_once('/').map_or("", |it| it.1)
+}
+
+/// Returns the words of a name without numbers at their ends: `test_2`, `dev1`.
+fn name_words(name: &str) -> impl DoubleEndedIterator<Item = &str> {
+    let parts = name.split(['_', '.', '/', '-']);
+    let words = parts.map(|it| it.trim_end_matches(|c: char| c.is_ascii_digit()));
+    words.filter(|it| !it.is_empty())
+}
+
+fn has_name(name: &str, listed: &[&str]) -> bool {
+    name_words(name).any(|it| is_listed(it, listed))
+}
+
+fn ends_with_name(name: &str, listed: &[&str]) -> bool {
+    name_words(name).next_back().is_some_and(|it| is_listed(it, listed))
+}
+
+fn is_listed(word: &str, listed: &[&str]) -> bool {
+    listed.iter().any(|it| it.eq_ignore_ascii_case(word))
+}
+
+/// Splits a text into words in lower case, and signs. Quotes are left out.
 fn words_of(text: &str) -> Vec<String> {
     let (mut found, mut word) = (Vec::new(), String::new());
-    let lines = text.lines().map(|it| it.split_once("--").map_or(it, |it| it.0));
-    for c in lines.flat_map(|it| it.chars().chain([' '])) {
-        if c.is_alphanumeric() || "_.$:@{".contains(c) {
+    for c in text.chars() {
+        if c.is_alphanumeric() || "_.$:@".contains(c) {
             word.extend(c.to_lowercase());
             continue;
         }
         found.extend(Some(std::mem::take(&mut word)).filter(|it| !it.is_empty()));
-        if "=;()".contains(c) {
+        if "=;(){}".contains(c) {
             found.push(c.to_string());
         }
     }
@@ -243,81 +270,122 @@ fn words_of(text: &str) -> Vec<String> {
     found
 }
 
-/// Returns the effects of the statements in a text. If `rolls_back`, a transaction that is rolled back has none.
+/// Returns a text without the comments of SQL.
+fn without_comments(text: &str) -> String {
+    let lines = text.lines().map(|line| {
+        let is_comment = |behind: &str| behind.is_empty() || behind.starts_with(' ');
+        let mut marks = line.match_indices("--").map(|it| it.0);
+        let start = marks.find(|it| line.get(it + 2..).is_some_and(is_comment));
+        start.and_then(|it| line.get(..it)).unwrap_or(line)
+    });
+    lines.collect::<Vec<&str>>().join("\n")
+}
+
+fn has_pair(words: &[String], first: &str, second: &str) -> bool {
+    words.windows(2).any(|it| it == [first, second])
+}
+
+/// Returns the effects of the statements in a text, which can contain an effect twice. If `rolls_back`, a transaction that is
+/// rolled back has none.
+///
+/// What looks like a comment can be a value, or code of another language. So the text is read with its comments, and also
+/// without them, because a condition in a comment does not count.
 fn effects_of_text(text: &str, rolls_back: bool, objects: &[String]) -> Vec<StatementEffect> {
-    let words = words_of(text);
-    let mut statements: Vec<&[String]> = words.split(|it| it == ";").collect();
-    if rolls_back {
-        remove_undone(&mut statements);
-    }
-    statements.into_iter().flat_map(|it| effects_of_statement(it, objects)).collect()
+    let readings = [words_of(text), words_of(&without_comments(text))];
+    let effects = readings.iter().flat_map(|words| {
+        let mut statements: Vec<&[String]> = words.split(|it| it == ";").collect();
+        if rolls_back {
+            remove_undone(&mut statements);
+        }
+        statements.into_iter().flat_map(|it| effects_of_statement(it, objects)).collect::<Vec<_>>()
+    });
+    effects.collect()
 }
 
 /// Removes the first transaction, if it is rolled back.
 fn remove_undone(statements: &mut Vec<&[String]>) {
-    let begins = |it: &&[String]| match it {
-        [first, ..] if first == "begin" => true,
-        [first, second, ..] => first == "start" && second == "transaction",
-        _ => false,
-    };
-    let is_one =
-        |it: &[String], words: [&str; 2]| it.first().is_some_and(|it| words.contains(&it.as_str()));
-    let Some(start) = statements.iter().position(begins) else { return };
+    let first = |it: &&[String]| it.first().cloned().unwrap_or_default();
+    let begins = |it: &&[String]| first(it) == "begin" || has_pair(it, "start", "transaction");
     // `rollback to s` ends no transaction.
-    let undoes = |it: &[String]| is_one(it, ["rollback", "abort"]) && it.len() < 3;
-    let ends = |it: &&[String]| undoes(it) || is_one(it, ["commit", "end"]);
+    let undoes =
+        |it: &&[String]| matches!(first(it).as_str(), "rollback" | "abort") && it.len() < 3;
+    let ends = |it: &&[String]| undoes(it) || matches!(first(it).as_str(), "commit" | "end");
+    let Some(start) = statements.iter().position(begins) else { return };
     let end = statements.iter().skip(start).position(ends).map(|it| it + start);
-    if let Some(end) = end.filter(|it| statements.get(*it).is_some_and(|it| undoes(it))) {
+    if let Some(end) = end.filter(|it| statements.get(*it).is_some_and(undoes)) {
         statements.drain(start..=end);
     }
 }
 
 fn effects_of_statement(words: &[String], objects: &[String]) -> Vec<StatementEffect> {
-    let has = |word: &str| words.iter().any(|it| it == word);
-    let pair = |one: &str, two: &str| words.windows(2).any(|it| it == [one, two]);
-    let is_dropped =
-        |it: &[String]| matches!(it, [drop, what] if drop == "drop" && objects.contains(what));
-    let drops = words.windows(2).any(is_dropped)
-        || (pair("alter", "table") && has("drop"))
-        || words.iter().any(|it| it.ends_with(".drop") || it.ends_with("dropdatabase"));
-    // Without a condition, or with one that is always true.
-    let after = |start: usize| {
-        let rest = words.get(start..).unwrap_or_default();
-        let mut parts = rest.splitn(2, |it| it == "where").skip(1);
-        parts.next().is_none_or(|it| match it {
-            [one, sign, two, ..] if sign == "=" => one == two,
-            [one, ..] => one == "true",
-            [] => true,
-        })
-    };
-    let unbounded = |verb: &[&str]| {
-        let mut starts = words.windows(verb.len()).enumerate();
-        starts.any(|(at, it)| it.iter().map(String::as_str).eq(verb.iter().copied()) && after(at))
-    };
-    let is_truncated =
-        |it: &[String]| matches!(it, [verb, what] if verb == "truncate" && what != "(");
-    let all = |it: &[String]| matches!(it, [call, open, braces, ..] if call.ends_with(".deletemany") && open == "(" && braces == "{");
-    let empties = words.windows(2).any(is_truncated)
-        || words.iter().any(|it| matches!(it.as_str(), "flushall" | "flushdb"))
-        || unbounded(&["delete", "from"])
-        || (unbounded(&["detach", "delete"])
-            && after(0)
-            && !words.iter().any(|it| it.contains('{')))
-        || words.windows(4).any(|it| all(it) && it.last().is_some_and(|it| it == ")"));
-    let sets = words.first().is_some_and(|it| it == "update") && has("set") && after(0);
-    let grants = (words.first().is_some_and(|it| it == "grant") && has("to"))
-        || ((pair("alter", "role")
-            || pair("alter", "user")
-            || pair("create", "role")
-            || pair("create", "user"))
-            && ["superuser", "createrole", "bypassrls"].iter().any(|it| has(it)));
     let found = [
-        (drops, StatementEffect::Drops),
-        (empties, StatementEffect::Empties),
-        (sets, StatementEffect::ChangesAll),
-        (grants, StatementEffect::Grants),
+        (drops(words, objects), StatementEffect::Drops),
+        (empties(words), StatementEffect::Empties),
+        (changes_all(words), StatementEffect::ChangesAll),
+        (grants(words), StatementEffect::Grants),
     ];
     found.into_iter().filter(|it| it.0).map(|it| it.1).collect()
+}
+
+fn drops(words: &[String], objects: &[String]) -> bool {
+    let is_dropped =
+        |it: &[String]| matches!(it, [verb, what] if verb == "drop" && objects.contains(what));
+    words.windows(2).any(is_dropped)
+        || (has_pair(words, "alter", "table") && words.iter().any(|it| it == "drop"))
+        || words.iter().any(|it| it.ends_with(".drop") || it.ends_with("dropdatabase"))
+}
+
+fn empties(words: &[String]) -> bool {
+    let has = |word: &str| words.iter().any(|it| it == word);
+    let is_truncated =
+        |it: &[String]| matches!(it, [verb, what] if verb == "truncate" && what != "(");
+    let is_all = |it: &[String]| {
+        it.first().is_some_and(|it| it.ends_with(".deletemany"))
+            && it.get(1..).is_some_and(|it| it == ["(", "{", "}"])
+    };
+    let deletes = |pair: [&str; 2]| {
+        let mut starts = words.windows(2).enumerate().filter(|(_, it)| *it == pair);
+        starts.any(|(at, _)| is_unbounded(words.get(at..).unwrap_or_default()))
+    };
+    words.windows(2).any(is_truncated)
+        || words.windows(4).any(is_all)
+        || has("flushall")
+        || has("flushdb")
+        || deletes(["delete", "from"])
+        // The condition of a graph is before what it deletes.
+        || (deletes(["detach", "delete"]) && is_unbounded(words) && !has("{"))
+}
+
+fn changes_all(words: &[String]) -> bool {
+    // Behind the `update` of an upsert is `set`.
+    let is_update = |it: &&[String]| {
+        it.first().is_some_and(|it| it == "update")
+            && it.iter().skip(2).take(3).any(|it| it == "set")
+    };
+    let mut tails = (0..words.len()).filter_map(|at| words.get(at..));
+    tails.any(|it| is_update(&it) && is_unbounded(it))
+}
+
+fn grants(words: &[String]) -> bool {
+    let has = |word: &str| words.iter().any(|it| it == word);
+    let is_account = || {
+        let verbs = ["alter", "create"].iter();
+        verbs
+            .flat_map(|verb| [(verb, "role"), (verb, "user")])
+            .any(|it| has_pair(words, it.0, it.1))
+    };
+    (words.first().is_some_and(|it| it == "grant") && has("to"))
+        || (["superuser", "createrole", "bypassrls"].iter().any(|it| has(it)) && is_account())
+}
+
+/// Returns whether words have no condition, or one that is always true.
+fn is_unbounded(words: &[String]) -> bool {
+    let condition = words.iter().position(|it| it == "where").and_then(|it| words.get(it + 1..));
+    condition.is_none_or(|it| match it {
+        [one, sign, two, ..] if sign == "=" => one == two,
+        [one, ..] => one == "true",
+        [] => true,
+    })
 }
 
 #[cfg(test)]
@@ -326,7 +394,8 @@ mod tests {
 
     fn effects(text: &str) -> String {
         let objects = ["table", "database", "column", "user"].map(str::to_owned);
-        let found = effects_of_text(text, true, &objects);
+        let mut found = effects_of_text(text, true, &objects);
+        found.dedup();
         found.into_iter().map(StatementEffect::as_str).collect::<Vec<_>>().join(" ")
     }
 
@@ -356,7 +425,16 @@ mod tests {
             ("begin; drop table a; rollback;", ""),
             ("begin; drop table a; commit; rollback", "drops"),
             ("begin; savepoint s; drop table a; rollback to s; commit", "drops"),
-            ("-- drop table a\nselect 1", ""),
+            ("-- drop the old rows\nselect 1", ""),
+            ("delete from a -- where it is old", "empties"),
+            ("delete from a -- all of them\n where b = 1", ""),
+            ("select '-- '; drop table a", "drops"),
+            ("while (n-- > 0) db.a.drop()", "drops"),
+            ("--eval=db.dropDatabase()", "drops"),
+            ("update a set b = '--' where c = 1", ""),
+            ("db.a.deleteMany({}, {w: 1})", "empties"),
+            ("begin; update a set b = 1; commit", "changes_all"),
+            ("with c as (select 1) update a set b = 1", "changes_all"),
         ] {
             assert_eq!(effects(text), wanted, "{text}");
         }
@@ -364,7 +442,28 @@ mod tests {
 
     #[test]
     fn a_name_is_compared_by_words() {
-        assert!(has_name("shop_test_2", &TEST_NAMES) && has_name("db/test.sqlite3", &TEST_NAMES));
-        assert!(!has_name("latest", &TEST_NAMES) && !has_name("contest", &TEST_NAMES));
+        for name in ["shop_test_2", "test", "test-db", "postgres://u:p@host/shop_test?x=1"] {
+            assert!(has_name(database_of(name), &TEST_NAMES), "{name}");
+        }
+        for name in [
+            "latest",
+            "contest",
+            "postgres://test@host/shop",
+            "postgres://test-db.a/shop",
+            "user=test",
+        ] {
+            assert!(!has_name(database_of(name), &TEST_NAMES), "{name}");
+        }
+        assert!(is_test_file("data/shop_test.db") && is_test_file(":memory:"));
+        assert!(!is_test_file("test/shop.db") && !is_test_file("test_results.db"));
+        assert!(ends_with_name("shop_dev2", &OWN_NAMES) && !ends_with_name("dev_shop", &OWN_NAMES));
+    }
+
+    #[test]
+    fn only_a_database_of_tests_is_dropped() {
+        let drops = |text: &str| drops_test_database(&[words_of(text)]);
+        assert!(drops("drop database if exists shop_test_3 with (force);"));
+        assert!(!drops("drop database shop_test; truncate users") && !drops("drop database shop"));
+        assert!(!drops("drop database latest"));
     }
 }

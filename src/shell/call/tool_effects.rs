@@ -10,7 +10,7 @@ use serde_json::{Map, Value as Json};
 use super::analysis_context::AnalysisContext;
 use super::file_access::Access;
 use super::invocation::Invocation;
-use super::requests::RequestKnowledge;
+use super::requests::ServiceKnowledge;
 use super::shape::{InputFields, is_word, normal, words};
 use super::tool_call::Call;
 use crate::glob::word_matches;
@@ -66,7 +66,7 @@ pub(super) fn effects_of_request(
     name: &str,
     before: &[&str],
     fields: &Map<String, Json>,
-    known: RequestKnowledge<'_>,
+    known: ServiceKnowledge<'_>,
 ) -> Vec<String> {
     let (own, mut all) = (words(name), words(verb));
     let made: Vec<String> = all.iter().chain(&own).cloned().collect();
@@ -85,30 +85,27 @@ impl Invocation {
     /// Returns what the command line of a service does, by the words of its command: `deletes` for `apps destroy`,
     /// `iam delete-user`, and `pg:purge`. The command ends at its first verb.
     #[must_use]
-    pub fn service_effects(&self, known: RequestKnowledge<'_>) -> Vec<String> {
+    pub fn service_effects(&self, known: ServiceKnowledge<'_>) -> Vec<String> {
         let is_part = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-:_.".contains(c);
-        let command = self.command_words(known.values).take(COMMAND_WORDS);
-        let command = command.take_while(|it| it.chars().all(is_part)).map(words);
-        let command: Vec<Vec<String>> = command.collect();
+        let command = self.command_words(known.values).filter(|it| it.chars().all(is_part));
+        let command: Vec<Vec<String>> = command.take(COMMAND_WORDS).map(words).collect();
         let has_verb = |it: &Vec<String>| it.iter().any(|it| known.is_verb(it));
-        // In `release list`, the release is a noun.
+        // Before another verb, `release` and `deploy-key` are nouns.
         let is_noun = |it: &Vec<String>| {
-            it.len() > 1 && !it.iter().any(|it| known.words.look_verbs.contains(it))
-                || it.iter().all(|it| known.is_noun(it))
+            let looks = it.iter().any(|it| known.words.look_verbs.contains(it));
+            (it.len() > 1 && !looks) || it.iter().all(|it| known.is_noun(it))
         };
-        // In `deploy-key add`, the key is one.
         let verb = command.iter().enumerate().position(|(at, it)| {
-            let next = command.get(at + 1);
-            has_verb(it) && !(is_noun(it) && next.is_some_and(has_verb))
+            let is_followed = command.get(at + 1).is_some_and(has_verb);
+            has_verb(it) && !(is_followed && is_noun(it))
         });
-        if let Some((nouns, [own, ..])) = verb.and_then(|it| command.split_at_checked(it)) {
-            let own = own.iter().chain(nouns.iter().flatten()).cloned().collect();
-            return self.effects_of_command(own, known);
-        }
-        Vec::new()
+        let Some((nouns, [own, ..])) = verb.and_then(|it| command.split_at_checked(it)) else {
+            return Vec::new();
+        };
+        self.effects_of_command(own.iter().chain(nouns.iter().flatten()).cloned().collect(), known)
     }
 
-    fn effects_of_command(&self, own: Vec<String>, known: RequestKnowledge<'_>) -> Vec<String> {
+    fn effects_of_command(&self, own: Vec<String>, known: ServiceKnowledge<'_>) -> Vec<String> {
         let mut whole = words(&self.name);
         whole.extend(own.iter().cloned());
         let options = self.args.iter().filter_map(|it| it.text.strip_prefix("--"));
@@ -123,7 +120,7 @@ impl Invocation {
     }
 }
 
-impl RequestKnowledge<'_> {
+impl ServiceKnowledge<'_> {
     /// Returns whether a word can be a noun behind a verb.
     fn is_noun(&self, word: &String) -> bool {
         self.effects.iter().any(|it| it.nouns.contains(word))
