@@ -137,17 +137,23 @@ def install_compiler(folder: Path) -> Path:
     return programs
 
 
+def environment() -> dict[str, str]:
+    """The environment in which cargo-zigbuild compiles for every target. Installs the compiler."""
+    directory = target_directory()
+    programs = install_compiler(compiler(directory))
+    return {
+        **os.environ,
+        "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",
+        "MACOSX_DEPLOYMENT_TARGET": MACOS,
+        "SDKROOT": str(frameworks.write(directory / "packaging/macos")),
+    }
+
+
 def build(targets: list[Target], profile: str) -> dict[Target, Path]:
     """Compiles the targets, and returns the directory of the programs of each."""
     directory = target_directory()
-    programs = install_compiler(compiler(directory))
-    packaging = directory / "packaging"
-    environment = {
-        **os.environ,
-        "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",
+    variables = environment() | {
         "POLICYD_PACKAGE": "1",  # no path of this machine in the programs
-        "MACOSX_DEPLOYMENT_TARGET": MACOS,
-        "SDKROOT": str(frameworks.write(packaging / "macos")),
-        hook.ORDER: str(packaging / "order.txt"),
+        hook.ORDER: str(directory / "packaging/order.txt"),
     }
-    return Builder(directory, profile, environment).compile(targets)
+    return Builder(directory, profile, variables).compile(targets)

@@ -19,10 +19,9 @@ import time
 import zipfile
 from pathlib import Path
 
-import programs
+from emulate import Absent, emulator, need, variables
 from project import (
     DOWNLOADS,
-    HERE,
     NAME,
     PACKAGE,
     PLATFORM,
@@ -35,14 +34,6 @@ from project import (
     Target,
 )
 
-# What runs programs of another platform on Linux.
-EMULATORS = {
-    ("linux", "arm64"): "qemu-aarch64",
-    ("linux", "x64"): "qemu-x86_64",
-    ("win32", "x64"): "wine",
-}
-# A former Wine lacks a library of Windows.
-WINE_LIBRARY = "bcryptprimitives.dll"
 DANGEROUS = {"tool_name": "Bash", "tool_input": {"command": "rm -rf ~"}}
 
 
@@ -60,10 +51,6 @@ PROOFS = {
 FIRST_STEPS_SECONDS_MAX = 120
 
 
-class Absent(Exception):
-    """A program that an installer needs is not on this machine."""
-
-
 def run(*command: str | Path, **options) -> str:
     """The standard output of a command, which must succeed."""
     ended = subprocess.run(
@@ -73,12 +60,6 @@ def run(*command: str | Path, **options) -> str:
         words = " ".join(map(str, command))
         raise AssertionError(f"{words}: exit code {ended.returncode}\n{ended.stdout}{ended.stderr}")
     return ended.stdout
-
-
-def need(*tools: str) -> None:
-    for tool in tools:
-        if shutil.which(tool) is None:
-            raise Absent(tool)
 
 
 def one(dist: Path, pattern: str) -> Path:
@@ -122,8 +103,8 @@ def from_action(dist: Path, _: Target, folder: Path) -> Path:
     """By the download script of the GitHub Action."""
     need("bash", "curl")
     script = ROOT / ".github/actions/check/install.sh"
-    variables = {**os.environ, "POLICYD_DOWNLOADS": dist.resolve().as_uri()}
-    return Path(run(script, folder, env=variables).strip()) / NAME
+    environment = {**os.environ, "POLICYD_DOWNLOADS": dist.resolve().as_uri()}
+    return Path(run(script, folder, env=environment).strip()) / NAME
 
 
 def from_deb(dist: Path, target: Target, folder: Path) -> Path:
@@ -178,10 +159,10 @@ WAYS = {
 
 def use(program: Path, home: Path) -> None:
     """The program states its version, for which it starts `policyd-tools`, and its hook blocks a dangerous call."""
-    variables = {**os.environ, "HOME": str(home)}
-    version = run(program, "--version", env=variables).strip()
+    environment = {**os.environ, "HOME": str(home)}
+    version = run(program, "--version", env=environment).strip()
     assert version == f"{NAME} {VERSION}", version
-    blocks(str(home), program, env=variables)
+    blocks(str(home), program, env=environment)
 
 
 def blocks(directory: str, *command: str | Path, **options) -> None:
@@ -193,39 +174,17 @@ def blocks(directory: str, *command: str | Path, **options) -> None:
 
 def emulate(dist: Path, target: Target) -> str:
     """Runs both programs of another platform, and returns the name of the emulator."""
-    emulator = EMULATORS.get(target.node) if PLATFORM[0] == "linux" else None
-    if emulator is None:
-        raise Absent("an emulator")
-    need(emulator)
+    runner = emulator(target)
     with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as home:
         program = from_archive(dist, target, Path(folder))
-        variables = {**os.environ, "HOME": home}
-        if emulator == "wine":
-            variables |= {"WINEPREFIX": f"{home}/wine", "WINEDEBUG": "-all", "USERPROFILE": windows_path(home)}
-            variables["WINEDLLOVERRIDES"] = f"{WINE_LIBRARY.removesuffix('.dll')}=n,b"
-            wine_library(program.parent)
+        environment = os.environ | variables(runner, Path(home))
         # A program that QEMU runs cannot start another one for the same processor.
-        for name in (TOOLS,) if emulator != "wine" else (NAME, TOOLS):
+        for name in (TOOLS,) if runner != "wine" else (NAME, TOOLS):
             file = program.with_name(program.name.replace(NAME, name))
-            version = run(emulator, file, "--version", env=variables).strip()
+            version = run(runner, file, "--version", env=environment).strip()
             assert version == f"{NAME} {VERSION}", version
-        blocks(home, emulator, program, env=variables)
-    return emulator
-
-
-def windows_path(path: str) -> str:
-    """A path as Wine names it."""
-    return "Z:" + path.replace("/", "\\")
-
-
-def wine_library(folder: Path) -> None:
-    """Compiles the library that a former Wine lacks, into the directory of the programs."""
-    command = programs.zig()
-    if command is None:
-        raise Absent("the compiler of `build.py --all`")
-    library = folder / WINE_LIBRARY
-    options = ["-target", "x86_64-windows-gnu", "-O2", "-shared", "-o", str(library), "-ladvapi32"]
-    run(*command, "cc", HERE / "wine.c", *options)
+        blocks(home, runner, program, env=environment)
+    return runner
 
 
 def first_steps(name: str, install: float, program: Path, home: Path) -> None:
@@ -234,12 +193,12 @@ def first_steps(name: str, install: float, program: Path, home: Path) -> None:
     sessions.mkdir(parents=True)
     project.mkdir()
     shutil.copy(ROOT / "tests/samples/transcript.jsonl", sessions)
-    variables = {"HOME": str(home), "PATH": os.environ["PATH"]}
+    environment = {"HOME": str(home), "PATH": os.environ["PATH"]}
     times = {"install": install}
     for step, command in FIRST_STEPS.items():
         began = time.monotonic()
         words = [word.replace("~", str(home)) for word in command]
-        printed = run(program, *words, env=variables, cwd=project)
+        printed = run(program, *words, env=environment, cwd=project)
         times[step] = time.monotonic() - began
         assert PROOFS[step] in printed, f"{step}: {printed}"
     total = sum(times.values())

@@ -355,7 +355,8 @@ mod tests {
         let more = [PathBuf::from("/Scratch")];
         for (path, own, expected) in [
             ("/tmp/a.py", "/w", true),
-            ("//tmp/a.py", "/w", true),
+            // In Windows, this is a file of the machine `tmp`.
+            ("//tmp/a.py", "/w", cfg!(not(windows))),
             ("/./tmp/a.py", "/w", true),
             ("/tmpfs/a.py", "/w", false),
             ("/w/tmp/a.py", "/w", false),

@@ -157,7 +157,7 @@ impl ClientRules {
 /// `None` if it lies in the project, because a repository can set variables of a session.
 fn user_folder(context: &GateContext<'_>, folder: UserFolder) -> Option<PathBuf> {
     let absolute =
-        |it: &str| context.world.env(it).map(PathBuf::from).filter(|path| path.is_absolute());
+        |it: &str| context.world.env(it).map(PathBuf::from).filter(|path| path.has_root());
     match absolute(folder.variable) {
         Some(path) => Some(path).filter(|it| !it.starts_with(&context.project.main)),
         None => Some(absolute("HOME")?.join(folder.below_home)),

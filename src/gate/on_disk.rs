@@ -11,7 +11,7 @@ use policyd_facts::call::{
 };
 use policyd_facts::glob::word_matches;
 use policyd_shell::limits::SCRIPT_TEXT_MAX;
-use policyd_shell::path::in_folder;
+use policyd_shell::path::{in_folder, in_shell};
 use policyd_world::{FileKind, World, WorldError};
 
 /// Most directories above a path that are resolved if the path itself does not exist.
@@ -277,11 +277,12 @@ fn without_sets(glob: &str) -> String {
     out + rest
 }
 
-/// Returns whether a directory is also found by the other case of its letters.
+/// Returns whether a directory is also found by the other case of its letters. Where the system tells no identity, two
+/// directories that differ only by case count as one.
 fn folds_case(world: &dyn World, folder: &str) -> bool {
     let identity = |path: &str| world.stat(Path::new(path)).map(|it| it.identity).ok();
     let other = case_swapped(folder).and_then(|it| identity(&it));
-    other.is_some_and(|it| it != 0 && identity(folder) == Some(it))
+    other.is_some() && other == identity(folder)
 }
 
 /// Returns a path with the other case of the letters in its last component that has letters.
@@ -305,7 +306,7 @@ impl QueriedPaths<'_> {
     /// Returns the target of a link, as it is written in the link.
     fn link(&self, path: &str) -> Option<String> {
         let entry = self.world.entry(Path::new(path)).ok()?;
-        entry.link.map(|it| it.display().to_string())
+        entry.link.map(|it| in_shell(&it.display().to_string()).into_owned())
     }
 
     /// Returns where a path leads. If it does not exist, the directory above it is resolved.
@@ -314,7 +315,7 @@ impl QueriedPaths<'_> {
             return known.clone();
         }
         let found = match (self.world.real_path(Path::new(path)), path.rsplit_once('/')) {
-            (Ok(real), _) => real.display().to_string(),
+            (Ok(real), _) => in_shell(&real.display().to_string()).into_owned(),
             (Err(_), Some((folder, name))) if steps > 0 => match self.link(path) {
                 // A link that leads to nothing yet: what is written to it is made there.
                 Some(target) if target.starts_with('/') => self.leads(&target, steps - 1),

@@ -32,7 +32,8 @@ pub(super) fn path_of(uri: &Uri) -> Option<PathBuf> {
 pub(super) fn uri_of(path: &Path) -> Option<Uri> {
     let path = path.to_str()?.replace('\\', if cfg!(windows) { "/" } else { "\\" });
     let slash = if path.starts_with('/') { "" } else { "/" };
-    let is_absolute = path.starts_with('/') || cfg!(windows);
+    let has_drive = cfg!(windows) && path.as_bytes().get(1) == Some(&b':');
+    let is_absolute = path.starts_with('/') || has_drive;
     is_absolute.then(|| Uri::from_str(&format!("{FILE}{slash}{}", encode(&path))).ok())?
 }
 
@@ -189,7 +190,10 @@ mod tests {
     fn an_address_is_the_path_with_escapes() {
         for (path, address) in [
             ("/work/a b/é.yaml", "file:///work/a%20b/%C3%A9.yaml"),
+            #[cfg(unix)]
             ("/c:/x#y?z%", "file:///c%3A/x%23y%3Fz%25"),
+            #[cfg(windows)]
+            ("c:/x#y?z%", "file:///c:/x%23y%3Fz%25"),
         ] {
             let uri = uri_of(Path::new(path)).unwrap();
             assert_eq!(uri.as_str(), address);

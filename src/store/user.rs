@@ -56,8 +56,7 @@ impl UserDirectory {
             Self::Data => ".local/share",
             Self::State => ".local/state",
         };
-        let absolute =
-            |name: &str| world.env(name).map(PathBuf::from).filter(|it| it.is_absolute());
+        let absolute = |name: &str| world.env(name).map(PathBuf::from).filter(|it| it.has_root());
         let base =
             absolute(self.variable()).or_else(|| Some(absolute("HOME")?.join(below_home)))?;
         Some(base.join("policyd"))

@@ -179,15 +179,20 @@ fn durability(world: &dyn World, settings: &Durability) -> Durability {
 /// not count as work on the project.
 pub fn scratch_folders(world: &dyn World) -> Vec<PathBuf> {
     let home = world.env("HOME").map(|it| Path::new(&it).join(".claude"));
-    world.env("TMPDIR").map(PathBuf::from).into_iter().chain(home).collect()
+    own_temporary_folders(world).map(PathBuf::from).chain(home).collect()
 }
 
 /// Folders of this machine in which a tool call may leave what it likes.
 pub fn temporary_folders(world: &dyn World) -> Vec<String> {
-    let own = ["TMPDIR", "TEMP"].iter().filter_map(|it| world.env(it));
+    let usual = CallEnvironment::TEMPORARY.map(str::to_owned);
+    usual.into_iter().chain(own_temporary_folders(world)).collect()
+}
+
+/// The folders for temporary files that the environment names.
+fn own_temporary_folders(world: &dyn World) -> impl Iterator<Item = String> {
+    let own = ["TMPDIR", "TEMP"].into_iter().filter_map(|it| world.env(it));
     // macOS and Windows write it with a slash at its end.
-    let own = own.map(|it| it.trim_end_matches(['/', '\\']).to_owned()).filter(|it| !it.is_empty());
-    CallEnvironment::TEMPORARY.map(str::to_owned).into_iter().chain(own).collect()
+    own.map(|it| it.trim_end_matches(['/', '\\']).to_owned()).filter(|it| !it.is_empty())
 }
 
 /// Whether a variable switches something on: set, and none of the usual words for no.

@@ -444,7 +444,7 @@ fn open<T>(lock: &Mutex<T>) -> MutexGuard<'_, T> {
     lock.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Formats a path for the log.
+/// Formats a path for the log, with `/` on every system.
 fn log_path(path: &Path) -> String {
-    path.strip_prefix(WORK).unwrap_or(path).to_string_lossy().into_owned()
+    path.strip_prefix(WORK).unwrap_or(path).to_string_lossy().replace('\\', "/")
 }

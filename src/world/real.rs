@@ -2,13 +2,13 @@
 //! Does not contain: decisions.
 #![expect(clippy::disallowed_methods, reason = "this is the World that everything else must use")]
 
-mod ancestry;
 mod file;
 mod process;
 mod program;
+mod system;
 mod terminal;
 
-use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,9 +22,7 @@ use super::{
 };
 use crate::network::{Network, NoNetwork};
 use crate::server::{DocumentServer, ServerAddress, ServerError};
-use file::{
-    Links, RealFile, exchange, file_stat, open_regular, owner, shared_write, timestamp, world_error,
-};
+use file::{Links, RealFile, file_stat, open_regular, timestamp, world_error};
 use policyd_yaml::time::Timestamp;
 
 /// The machine that runs this process.
@@ -49,7 +47,7 @@ impl RealWorld {
     /// Creates the machine, without a network. `elapsed` starts now.
     #[must_use]
     pub fn new() -> Self {
-        program::outlive_file_limits();
+        system::outlive_file_limits();
         let (started, interrupted) = (Instant::now(), Arc::default());
         Self {
             started,
@@ -123,11 +121,7 @@ impl World for RealWorld {
             return None;
         }
         let value = std::env::var(name).ok().filter(|value| !value.is_empty());
-        // Only shells that came from other systems set it on Windows.
-        if value.is_none() && cfg!(windows) && name == "HOME" {
-            return self.env("USERPROFILE");
-        }
-        value
+        value.or_else(|| self.env(system::other_name(name)?))
     }
 
     fn variables(&self) -> Vec<String> {
@@ -151,18 +145,12 @@ impl World for RealWorld {
         std::process::id()
     }
 
-    #[cfg(unix)]
     fn user(&self) -> Option<u32> {
-        Some(rustix::process::geteuid().as_raw())
-    }
-
-    #[cfg(not(unix))]
-    fn user(&self) -> Option<u32> {
-        None
+        system::user()
     }
 
     fn ancestry(&self) -> Ancestry {
-        ancestry::ancestry()
+        system::ancestry()
     }
 
     fn random(&self, buffer: &mut [u8]) -> Result<(), WorldError> {
@@ -173,36 +161,12 @@ impl World for RealWorld {
         terminal::confirm(question, word)
     }
 
-    #[cfg(unix)]
     fn input_comes(&self, within: Duration) -> bool {
-        use rustix::event::{PollFd, PollFlags, Timespec, poll};
-        use rustix::io::Errno;
-        let stdin = io::stdin();
-        let mut asked = [PollFd::new(&stdin, PollFlags::IN)];
-        let began = self.elapsed();
-        loop {
-            let left = within.saturating_sub(self.elapsed().saturating_sub(began));
-            match poll(&mut asked, Timespec::try_from(left).ok().as_ref()) {
-                Ok(ready) => return ready > 0,
-                // A signal ended the wait and brought no input.
-                Err(Errno::INTR) => {}
-                // The caller reads and blocks.
-                Err(_) => return true,
-            }
-        }
+        system::input_comes(within)
     }
 
-    #[cfg(not(unix))]
-    fn input_comes(&self, _within: Duration) -> bool {
-        true
-    }
-
-    #[cfg(unix)]
     fn is_writable(&self, folder: &Path) -> bool {
-        use rustix::fs::{Access, access};
-        use rustix::io::Errno;
-        let answer = access(folder, Access::WRITE_OK | Access::EXEC_OK);
-        !matches!(answer, Err(Errno::ACCESS | Errno::ROFS | Errno::PERM))
+        system::is_writable(folder)
     }
 
     fn prepare_crash_answer(&self, answer: Option<CrashAnswer<'_>>) {
@@ -221,20 +185,28 @@ impl World for RealWorld {
     }
 
     fn stat(&self, path: &Path) -> Result<FileStat, WorldError> {
-        fs::metadata(path).map(|meta| file_stat(&meta)).map_err(|error| world_error(&error))
+        fs::metadata(system::native(path))
+            .map(|meta| file_stat(&meta))
+            .map_err(|error| world_error(&error))
     }
 
     fn entry(&self, path: &Path) -> Result<PathEntry, WorldError> {
+        let path = &*system::native(path);
         let meta = fs::symlink_metadata(path).map_err(|error| world_error(&error))?;
         let link = match meta.is_symlink() {
             true => Some(fs::read_link(path).map_err(|error| world_error(&error))?),
             false => None,
         };
-        Ok(PathEntry { link, owner: owner(&meta), shared_write: shared_write(&meta) })
+        Ok(PathEntry {
+            link,
+            owner: system::owner(&meta),
+            shared_write: system::shared_write(&meta),
+        })
     }
 
     fn real_path(&self, path: &Path) -> Result<PathBuf, WorldError> {
-        fs::canonicalize(path).map_err(|error| world_error(&error))
+        let resolved = fs::canonicalize(system::native(path));
+        resolved.map(system::usual).map_err(|error| world_error(&error))
     }
 
     fn owner_on_way(&self, root: &Path, path: &Path) -> Result<Option<u32>, WorldError> {
@@ -251,7 +223,7 @@ impl World for RealWorld {
 
     fn list(&self, folder: &Path) -> Result<Vec<String>, WorldError> {
         let mut names = Vec::new();
-        for entry in fs::read_dir(folder).map_err(|error| world_error(&error))? {
+        for entry in fs::read_dir(system::native(folder)).map_err(|error| world_error(&error))? {
             let name = entry.map_err(|error| world_error(&error))?.file_name();
             names.push(name.to_string_lossy().into_owned());
         }
@@ -259,31 +231,14 @@ impl World for RealWorld {
         Ok(names)
     }
 
-    /// Opens the directory once. A `stat` and a listing by path could see two directories.
-    #[cfg(unix)]
     fn look_into(&self, path: &Path) -> Result<(u64, Vec<String>), WorldError> {
-        use rustix::fs::{Dir, Mode, OFlags};
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NONBLOCK;
-        let opened = rustix::fs::open(path, flags, Mode::empty());
-        let folder = File::from(opened.map_err(|error| world_error(&error.into()))?);
-        let identity = file::identity(&folder.metadata().map_err(|error| world_error(&error))?);
-        let mut names = Vec::new();
-        for entry in Dir::new(folder).map_err(|error| world_error(&error.into()))? {
-            let entry = entry.map_err(|error| world_error(&error.into()))?;
-            let name = entry.file_name().to_string_lossy();
-            if name != "." && name != ".." {
-                names.push(name.into_owned());
-            }
-        }
-        names.sort();
-        Ok((identity, names))
+        system::look_into(path).map_err(|error| world_error(&error))
     }
 
     fn create_folder(&self, path: &Path) -> Result<(), WorldError> {
         let mut builder = DirBuilder::new();
         builder.recursive(true);
-        #[cfg(unix)]
-        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+        system::make_private(&mut builder);
         builder.create(path).map_err(|error| world_error(&error))
     }
 
@@ -302,11 +257,11 @@ impl World for RealWorld {
     }
 
     fn publish(&self, path: &Path) -> Result<(), WorldError> {
-        file::publish(path)
+        system::publish(path).map_err(|error| world_error(&error))
     }
 
     fn copy_rights(&self, from: &Path, to: &Path) -> Result<(), WorldError> {
-        file::copy_rights(from, to)
+        system::copy_rights(from, to)
     }
 
     fn sync_file(&self, path: &Path) -> Result<(), WorldError> {
@@ -315,11 +270,7 @@ impl World for RealWorld {
     }
 
     fn sync_folder(&self, path: &Path) -> Result<(), WorldError> {
-        if cfg!(not(unix)) {
-            return Ok(()); // Folders cannot be opened; renaming is all that can be done.
-        }
-        let synced = File::open(path).and_then(|folder| folder.sync_all());
-        synced.map_err(|error| sync_error(&error))
+        system::sync_folder(path).map_err(|error| sync_error(&error))
     }
 
     fn rename(&self, from: &Path, to: &Path) -> Result<(), WorldError> {
@@ -327,7 +278,7 @@ impl World for RealWorld {
     }
 
     fn exchange(&self, one: &Path, other: &Path) -> Result<(), WorldError> {
-        exchange(one, other)
+        system::exchange(one, other)
     }
 
     fn remove(&self, path: &Path) -> Result<(), WorldError> {
@@ -371,8 +322,9 @@ impl World for RealWorld {
     }
 
     fn kill_marked(&self, variable: &str, value: &str) -> Result<usize, WorldError> {
-        program::kill_marked(&format!("{variable}={value}"))
+        system::kill_marked(&format!("{variable}={value}"))
     }
+
     fn connect(
         &self,
         address: &ServerAddress,
@@ -386,7 +338,7 @@ impl World for RealWorld {
 fn sync_error(error: &io::Error) -> WorldError {
     let kind = error.kind();
     let unsupported = matches!(kind, io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported);
-    match unsupported || error.raw_os_error().is_some_and(file::is_unsupported) {
+    match unsupported || error.raw_os_error().is_some_and(system::is_unsupported) {
         true => WorldError::Unsupported,
         false => world_error(error),
     }

@@ -54,6 +54,24 @@ fn files_say_what_lives_here_and_stay_small() {
     assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
 }
 
+/// Code for one system only must be compiled by a check, which has one target for each of these systems.
+const CHECKED_SYSTEMS: [&str; 3] = ["linux", "macos", "windows"];
+
+#[test]
+fn code_for_one_system_is_compiled_by_a_check() {
+    let script = fs::read_to_string(root().join(".ci/run")).unwrap();
+    for target in ["aarch64-unknown-linux-musl", "aarch64-apple-darwin", "x86_64-pc-windows-gnu"] {
+        assert!(script.contains(target), "`.ci/run` does not check {target}");
+    }
+    for (path, text) in files("src", "rs") {
+        for condition in text.split("target_os = \"").skip(1) {
+            let system = condition.split('"').next().unwrap();
+            let path = path.display();
+            assert!(CHECKED_SYSTEMS.contains(&system), "{path}: no check compiles `{system}`");
+        }
+    }
+}
+
 #[test]
 fn commands_write_through_the_console_alone() {
     for (path, text) in files("src/cli", "rs") {
@@ -162,7 +180,7 @@ fn test_files_belong_to_few_binaries() {
         }
     }
     assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
-    let few = ["engine", "lint", "policies", "process", "repository", "resilience"];
+    let few = ["engine", "lint", "policies", "process", "repository", "resilience", "systems"];
     assert_eq!(binaries, few, "a new test file is a module of one of these");
 }
 

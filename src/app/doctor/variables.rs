@@ -59,7 +59,7 @@ pub(super) fn scan_variables(world: &dyn World, options: &[String]) -> Vec<Docto
     let mut checks: Vec<DoctorCheck> = unread.collect();
     let relative = DIRECTORIES
         .iter()
-        .filter(|it| world.env(it).is_some_and(|path| !Path::new(&path).is_absolute()));
+        .filter(|it| world.env(it).is_some_and(|path| !Path::new(&path).has_root()));
     checks.extend(relative.map(|it| {
         let text = format!("{it} is a relative path and is ignored; write an absolute one");
         DoctorCheck::new(ABOUT, CheckHealth::Look, text)

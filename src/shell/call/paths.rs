@@ -46,6 +46,9 @@ pub struct CallEnvironment {
     /// Whether the file system ignores case.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub folds_case: bool,
+    /// Whether `\` separates directories: the paths of the machine are those of Windows.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub has_backslashes: bool,
     /// Whether git reports a work tree without changes, by directory.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub clean_trees: BTreeMap<String, bool>,
@@ -346,6 +349,11 @@ fn folders_of(glob: &str) -> Vec<&str> {
     ends.filter_map(|(at, _)| glob.get(..at)).collect()
 }
 
+/// Whether a path is one of Windows.
+fn is_of_windows(path: &str) -> bool {
+    matches!(in_shell(path), Cow::Owned(_))
+}
+
 /// Maximum number of symbolic links that are followed.
 const LINKS_MAX: usize = 8;
 
@@ -363,6 +371,7 @@ impl CallEnvironment {
             project: written(project),
             home: written(home),
             temporary: temporary.iter().map(|it| written(it)).collect(),
+            has_backslashes: is_of_windows(folder) || is_of_windows(project),
             ..Self::default()
         }
     }
@@ -395,7 +404,7 @@ impl CallEnvironment {
         let back = whole.filter(|it| !open && it.contains("/../"));
         // An unknown path below the directory.
         let absolute = absolute.map(|it| if open { normal(&format!("{it}/\u{2026}")) } else { it });
-        let folds_case = self.folds_case || matches!(in_shell(known), Cow::Owned(_));
+        let folds_case = self.folds_case || self.has_backslashes || is_of_windows(known);
         let folded = absolute.as_deref().filter(|_| folds_case).map(|it| self.folded(it));
         ResolvedPath { written, absolute, back, folded, open, glob: path.glob, itself: false }
     }
@@ -416,9 +425,18 @@ impl CallEnvironment {
         self.place(&ShellText::known(path), folder)
     }
 
+    /// Returns a path in the form that shells use.
+    fn in_shell<'p>(&self, path: &'p str) -> Cow<'p, str> {
+        let written = in_shell(path);
+        match self.has_backslashes && written.contains('\\') {
+            true => written.replace('\\', "/").into(),
+            false => written,
+        }
+    }
+
     /// Returns an absolute path. `..` is not resolved.
     fn whole(&self, path: &str, folder: Option<&str>) -> Option<String> {
-        let path = &*in_shell(path.strip_prefix("file://").unwrap_or(path));
+        let path = &*self.in_shell(path.strip_prefix("file://").unwrap_or(path));
         Some(match path.strip_prefix('~') {
             Some(rest) if rest.is_empty() || rest.starts_with('/') => {
                 format!("{}{rest}", self.home)

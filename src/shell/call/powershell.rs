@@ -22,7 +22,7 @@ const PROFILE: (&str, &str) = ("$profile", "/.config/powershell/Microsoft.PowerS
 /// Option that is followed by text for another shell.
 const CODE_OPTION: &str = " -c";
 /// Commands that policies name. PowerShell ignores their case, so they are rewritten as listed.
-const COMMANDS: [&str; 42] = [
+const COMMANDS: [&str; 46] = [
     "Remove-Item",
     "Get-Content",
     "Set-Content",
@@ -51,6 +51,10 @@ const COMMANDS: [&str; 42] = [
     "Stop-Process",
     "Get-Process",
     "Stop-Service",
+    "Clear-EventLog",
+    "Clear-ItemProperty",
+    "Remove-ItemProperty",
+    "Set-ExecutionPolicy",
     "Remove-Service",
     "Clear-RecycleBin",
     "New-ItemProperty",

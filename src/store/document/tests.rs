@@ -196,7 +196,9 @@ fn files(world: &FakeWorld, part: &str) -> Vec<PathBuf> {
     let is_hidden =
         |it: &Path| it.file_name().is_some_and(|it| it.to_string_lossy().starts_with('.'));
     let found = world.files().into_iter();
-    found.filter(|it| it.to_string_lossy().contains(part) && !is_hidden(it)).collect()
+    found
+        .filter(|it| it.to_string_lossy().replace('\\', "/").contains(part) && !is_hidden(it))
+        .collect()
 }
 
 /// Returns the only file of a document that a first change created.

@@ -1,5 +1,4 @@
-//! Files of the real machine: opening without following links, locks and file identity, on each
-//! operating system.
+//! Files of the real machine: opening without following links, reading, and locks.
 #![expect(clippy::disallowed_methods, reason = "this is the World that everything else must use")]
 
 use std::fs::{self, File, OpenOptions, TryLockError};
@@ -7,7 +6,7 @@ use std::io::{self, Read};
 use std::path::Path;
 use std::time::{Duration, Instant, SystemTime};
 
-use super::process;
+use super::{process, system};
 use crate::{FileKind, FileStat, HeldLock, OpenFile, WorldError};
 use policyd_yaml::time::Timestamp;
 
@@ -26,107 +25,11 @@ pub(super) fn read(path: &Path, bytes_max: usize) -> Result<Vec<u8>, WorldError>
     Ok(bytes)
 }
 
-/// Lets every user read a file or enter a directory, and only its owner write.
-#[cfg(unix)]
-pub(super) fn publish(path: &Path) -> Result<(), WorldError> {
-    use std::os::unix::fs::PermissionsExt;
-    let is_directory = fs::metadata(path).map_err(|error| world_error(&error))?.is_dir();
-    let mode = if is_directory { 0o755 } else { 0o644 };
-    let permissions = fs::Permissions::from_mode(mode);
-    fs::set_permissions(path, permissions).map_err(|error| world_error(&error))
-}
-
-#[cfg(not(unix))]
-pub(super) fn publish(_: &Path) -> Result<(), WorldError> {
-    Ok(())
-}
-
-/// Copies the permissions and the owner of one file to another.
-#[cfg(unix)]
-pub(super) fn copy_rights(from: &Path, to: &Path) -> Result<(), WorldError> {
-    use std::os::unix::fs::{MetadataExt, PermissionsExt};
-    let open = |path| open_regular(OpenOptions::new().read(true), path, Links::Refuse);
-    let meta = |file: &File| file.metadata().map_err(|error| world_error(&error));
-    let (from, to) = (meta(&open(from)?)?, open(to)?);
-    let own = meta(&to)?;
-    if (from.uid(), from.gid()) != (own.uid(), own.gid()) {
-        let changed = std::os::unix::fs::fchown(&to, Some(from.uid()), Some(from.gid()));
-        changed.map_err(|error| world_error(&error))?;
-    }
-    // After the owner, because a change of the owner clears special bits.
-    let permissions = fs::Permissions::from_mode(from.mode() & 0o7777);
-    to.set_permissions(permissions).map_err(|error| world_error(&error))
-}
-
-#[cfg(not(unix))]
-pub(super) fn copy_rights(from: &Path, to: &Path) -> Result<(), WorldError> {
-    let permissions = fs::metadata(from).map_err(|error| world_error(&error))?.permissions();
-    fs::set_permissions(to, permissions).map_err(|error| world_error(&error))
-}
-
 /// Opens the directories between a root and a path, relative to the root and without following
 /// links. Returns the owner of the last one.
-#[cfg(any(target_os = "linux", target_os = "android"))]
 pub(super) fn owner_on_way(root: &Path, path: &Path) -> Result<Option<u32>, WorldError> {
-    use rustix::fs::{Mode, OFlags, ResolveFlags, fstat, open, openat2};
-    use rustix::io::Errno;
-    let Some(way) = way(root, path) else { return Ok(None) };
-    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let Ok(root_folder) = open(root, flags, Mode::empty()) else { return Ok(None) };
-    if way.as_os_str().is_empty() {
-        return Ok(fstat(&root_folder).ok().map(|it| it.st_uid));
-    }
-    let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::BENEATH;
-    match openat2(&root_folder, way, flags, Mode::empty(), resolve) {
-        Ok(folder) => Ok(fstat(&folder).ok().map(|it| it.st_uid)),
-        Err(Errno::LOOP | Errno::XDEV) => Err(WorldError::Io("is a symbolic link".to_owned())),
-        // A kernel before 5.6, or a sandbox that does not know the call.
-        Err(Errno::NOSYS | Errno::PERM) => walk(root, way),
-        // A missing directory is not a link. The change itself reports any other error.
-        Err(_) => Ok(None),
-    }
-}
-
-#[cfg(not(any(target_os = "linux", target_os = "android")))]
-pub(super) fn owner_on_way(root: &Path, path: &Path) -> Result<Option<u32>, WorldError> {
-    way(root, path).map_or(Ok(None), |way| walk(root, way))
-}
-
-/// Returns the directories between a root and a path.
-fn way<'p>(root: &Path, path: &'p Path) -> Option<&'p Path> {
-    path.parent()?.strip_prefix(root).ok()
-}
-
-/// Opens directory after directory, if the system cannot do it in one call.
-#[cfg(unix)]
-fn walk(root: &Path, way: &Path) -> Result<Option<u32>, WorldError> {
-    use rustix::fs::{Mode, OFlags, fstat, open, openat};
-    use rustix::io::Errno;
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NONBLOCK;
-    let Ok(mut folder) = open(root, flags, Mode::empty()) else { return Ok(None) };
-    for part in way.components() {
-        match openat(&folder, part.as_os_str(), flags | OFlags::NOFOLLOW, Mode::empty()) {
-            Ok(next) => folder = next,
-            // A link to a directory that is opened as a directory fails with one of these.
-            Err(Errno::LOOP | Errno::NOTDIR | Errno::MLINK) => {
-                return Err(WorldError::Io("is a symbolic link".to_owned()));
-            }
-            Err(_) => return Ok(None),
-        }
-    }
-    Ok(fstat(&folder).ok().map(|it| it.st_uid))
-}
-
-#[cfg(not(unix))]
-fn walk(root: &Path, way: &Path) -> Result<Option<u32>, WorldError> {
-    let mut folder = root.to_owned();
-    for part in way.components() {
-        folder.push(part);
-        if fs::symlink_metadata(&folder).is_ok_and(|meta| meta.is_symlink()) {
-            return Err(WorldError::Io("is a symbolic link".to_owned()));
-        }
-    }
-    Ok(None)
+    let way = path.parent().and_then(|it| it.strip_prefix(root).ok());
+    way.map_or(Ok(None), |way| system::owner_on_way(root, way))
 }
 
 /// Wait time for a lock after which the wait is announced.
@@ -153,7 +56,7 @@ pub(super) fn lock(
             Err(TryLockError::Error(error)) => return Err(world_error(&error)),
         };
         // Pruning deletes whole session directories. A lock on a deleted file protects nothing.
-        if is_at(&file, path)? {
+        if system::is_at(&file, path).map_err(|error| world_error(&error))? {
             return Ok(Box::new(RealLock { _file: file }));
         }
     }
@@ -167,7 +70,10 @@ fn wait_for_lock(
     wait_max: Duration,
     announce: &impl Fn(&str),
 ) -> Result<File, WorldError> {
-    let held = || format!("`{}` is locked by {}", path.display(), holder(path));
+    let held = || {
+        let holder = system::lock_holder(path).unwrap_or_else(|| "another process".to_owned());
+        format!("`{}` is locked by {holder}", path.display())
+    };
     if wait_max.is_zero() {
         return Err(WorldError::Locked(held()));
     }
@@ -188,29 +94,6 @@ fn wait_for_lock(
     }
 }
 
-/// Returns the process that holds the lock on a file, if the system lists locks.
-#[cfg(any(target_os = "linux", target_os = "android"))]
-fn holder(path: &Path) -> String {
-    let unknown = || "another process".to_owned();
-    let Ok(meta) = fs::metadata(path) else { return unknown() };
-    let inode = std::os::unix::fs::MetadataExt::ino(&meta).to_string();
-    let locks = fs::read_to_string("/proc/locks").unwrap_or_default();
-    // `1: FLOCK ADVISORY WRITE 4711 08:01:131 0 EOF`; a waiting process has `->` behind its number.
-    let process = locks.lines().find_map(|line| {
-        let words: Vec<&str> = line.split_whitespace().collect();
-        let [_, "FLOCK", _, "WRITE", process, file, ..] = words.as_slice() else { return None };
-        (file.rsplit(':').next() == Some(inode.as_str())).then(|| (*process).to_owned())
-    });
-    let Some(process) = process.filter(|it| it != "0") else { return unknown() };
-    let name = fs::read_to_string(format!("/proc/{process}/comm")).unwrap_or_default();
-    format!("process {process} ({})", name.trim().escape_debug())
-}
-
-#[cfg(not(any(target_os = "linux", target_os = "android")))]
-fn holder(_path: &Path) -> String {
-    "another process".to_owned()
-}
-
 /// An open locked file. Closing it releases the lock.
 struct RealLock {
     _file: File,
@@ -225,21 +108,8 @@ impl OpenFile for RealFile {
         self.0.metadata().map(|meta| file_stat(&meta)).map_err(|error| world_error(&error))
     }
 
-    #[cfg(unix)]
     fn read_at(&mut self, offset: u64, buffer: &mut [u8]) -> Result<usize, WorldError> {
-        loop {
-            match std::os::unix::fs::FileExt::read_at(&self.0, buffer, offset) {
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                answer => return answer.map_err(|error| world_error(&error)),
-            }
-        }
-    }
-
-    #[cfg(not(unix))]
-    fn read_at(&mut self, offset: u64, buffer: &mut [u8]) -> Result<usize, WorldError> {
-        use std::io::{Seek, SeekFrom};
-        self.0.seek(SeekFrom::Start(offset)).map_err(|error| world_error(&error))?;
-        self.0.read(buffer).map_err(|error| world_error(&error))
+        system::read_at(&self.0, buffer, offset).map_err(|error| world_error(&error))
     }
 }
 
@@ -281,94 +151,14 @@ pub(super) fn open_regular(
 }
 
 /// Like [`open_regular`]. Also returns the length in bytes.
-#[cfg(unix)]
 fn open_with_length(
     options: &mut OpenOptions,
     path: &Path,
     links: Links,
 ) -> Result<(File, u64), WorldError> {
-    use rustix::fs::OFlags;
-    use std::os::unix::fs::OpenOptionsExt;
-    let mut flags = OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
-    if links == Links::Refuse {
-        flags |= OFlags::NOFOLLOW;
-    }
-    options.mode(0o600).custom_flags(flags.bits().cast_signed());
-    let file = options.open(path).map_err(|error| match error.raw_os_error() {
-        Some(code) if code == rustix::io::Errno::LOOP.raw_os_error() => {
-            WorldError::Io("is a symbolic link".to_owned())
-        }
-        // Errors of opening a directory, or a pipe without a reader, for writing.
-        Some(code)
-            if code == rustix::io::Errno::NXIO.raw_os_error()
-                || code == rustix::io::Errno::ISDIR.raw_os_error() =>
-        {
-            WorldError::NotAFile
-        }
-        Some(_) | None => world_error(&error),
-    })?;
-    require_regular(file)
-}
-
-#[cfg(not(unix))]
-fn open_with_length(
-    options: &mut OpenOptions,
-    path: &Path,
-    links: Links,
-) -> Result<(File, u64), WorldError> {
-    let is_link = || fs::symlink_metadata(path).is_ok_and(|meta| meta.is_symlink());
-    if links == Links::Refuse && is_link() {
-        return Err(WorldError::Io("is a symbolic link".to_owned()));
-    }
-    require_regular(options.open(path).map_err(|error| world_error(&error))?)
-}
-
-fn require_regular(file: File) -> Result<(File, u64), WorldError> {
+    let file = system::open(options, path, links)?;
     let meta = file.metadata().map_err(|error| world_error(&error))?;
     if meta.is_file() { Ok((file, meta.len())) } else { Err(WorldError::NotAFile) }
-}
-
-/// Returns whether `path` still names the open `file`.
-#[cfg(unix)]
-fn is_at(file: &File, path: &Path) -> Result<bool, WorldError> {
-    let held = file.metadata().map_err(|error| world_error(&error))?;
-    Ok(fs::symlink_metadata(path).is_ok_and(|named| identity(&named) == identity(&held)))
-}
-
-#[cfg(not(unix))]
-fn is_at(_file: &File, _path: &Path) -> Result<bool, WorldError> {
-    Ok(true) // An open file cannot be deleted here.
-}
-
-#[cfg(any(target_os = "linux", target_os = "android"))]
-pub(super) fn exchange(one: &Path, other: &Path) -> Result<(), WorldError> {
-    use rustix::fs::{CWD, RenameFlags, renameat_with};
-    use rustix::io::Errno;
-    renameat_with(CWD, one, CWD, other, RenameFlags::EXCHANGE).map_err(|error| {
-        if [Errno::INVAL, Errno::NOSYS, Errno::OPNOTSUPP].contains(&error) {
-            WorldError::Unsupported
-        } else {
-            world_error(&io::Error::from(error))
-        }
-    })
-}
-
-/// Whether an error of the operating system says that a file system does not support a call.
-#[cfg(unix)]
-pub(super) fn is_unsupported(code: i32) -> bool {
-    use rustix::io::Errno;
-    let code = Errno::from_raw_os_error(code);
-    [Errno::INVAL, Errno::NOSYS, Errno::OPNOTSUPP, Errno::NOTSUP].contains(&code)
-}
-
-#[cfg(not(unix))]
-pub(super) fn is_unsupported(_code: i32) -> bool {
-    false
-}
-
-#[cfg(not(any(target_os = "linux", target_os = "android")))]
-pub(super) fn exchange(_one: &Path, _other: &Path) -> Result<(), WorldError> {
-    Err(WorldError::Unsupported)
 }
 
 pub(super) fn file_stat(meta: &fs::Metadata) -> FileStat {
@@ -381,40 +171,7 @@ pub(super) fn file_stat(meta: &fs::Metadata) -> FileStat {
     };
     let modified = meta.modified().map(timestamp).unwrap_or_default();
     let created = meta.created().ok().map(timestamp);
-    FileStat { kind, length: meta.len(), modified, created, identity: identity(meta) }
-}
-
-#[cfg(unix)]
-pub(super) fn owner(meta: &fs::Metadata) -> Option<u32> {
-    Some(std::os::unix::fs::MetadataExt::uid(meta))
-}
-
-#[cfg(not(unix))]
-pub(super) fn owner(_meta: &fs::Metadata) -> Option<u32> {
-    None
-}
-
-/// Whether the group or all users may write to a file.
-#[cfg(unix)]
-pub(super) fn shared_write(meta: &fs::Metadata) -> bool {
-    std::os::unix::fs::MetadataExt::mode(meta) & 0o022 != 0
-}
-
-#[cfg(not(unix))]
-pub(super) fn shared_write(_meta: &fs::Metadata) -> bool {
-    false
-}
-
-/// Returns inode and device as one number; 0 means "unknown".
-#[cfg(unix)]
-pub(super) fn identity(meta: &fs::Metadata) -> u64 {
-    use std::os::unix::fs::MetadataExt;
-    (meta.dev().wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ meta.ino()).max(1)
-}
-
-#[cfg(not(unix))]
-pub(super) fn identity(_meta: &fs::Metadata) -> u64 {
-    0
+    FileStat { kind, length: meta.len(), modified, created, identity: system::identity(meta) }
 }
 
 pub(super) fn timestamp(at: SystemTime) -> Timestamp {

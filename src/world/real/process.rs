@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::file::world_error;
+use super::system::{ProcessGroup, Watchdog, can_run, is_searched, named_command};
 use super::{CommandOutput, ExternalCommand, WorldError};
 
 /// Time for the streams to end after the program ended. A grandchild can keep them open forever.
@@ -20,18 +21,18 @@ const POLL_MAX: Duration = Duration::from_millis(5);
 /// Runs a command in its own process group, which is dead when this returns.
 pub(super) fn run(command: &ExternalCommand) -> Result<CommandOutput, WorldError> {
     let deadline = Instant::now().checked_add(command.deadline);
-    let mut child = spawn(command)?;
-    let listening = listen(&mut child, command);
+    let mut group = spawn(command)?;
+    let listening = listen(&mut group.child, command);
     let mut watchdog = None;
     let ended = match &listening {
-        Ok((_, streams)) => wait(&mut child, streams, deadline, &mut watchdog),
+        Ok((_, streams)) => wait(&mut group, streams, deadline, &mut watchdog),
         Err(_) => Ok(false),
     };
     // Before the group, whose id could be reused afterwards.
-    drop(watchdog);
+    watchdog.take();
     // Killed before it is reaped, because its id cannot be reused before.
-    kill_group(&mut child);
-    let status = child.wait().map_err(|error| world_error(&error))?;
+    group.kill();
+    let status = group.child.wait().map_err(|error| world_error(&error))?;
     let ([stdout, stderr], _) = listening?;
     if !ended? {
         return Err(WorldError::TimedOut);
@@ -42,45 +43,6 @@ pub(super) fn run(command: &ExternalCommand) -> Result<CommandOutput, WorldError
 
 /// Time after which a watchdog is started. A shorter program is not worth another process.
 const WATCHED_AFTER: Duration = Duration::from_millis(50);
-
-/// A process that kills the group of a program after this process ended in any way, because the
-/// operating system then closes the pipe between them.
-#[cfg(unix)]
-pub(super) struct Watchdog(Child);
-
-#[cfg(unix)]
-impl Watchdog {
-    /// Starts a watchdog. `None` if the system cannot start another process.
-    pub(super) fn over(child: &Child) -> Option<Self> {
-        let mut process = std::process::Command::new("/bin/sh");
-        let group = child.id().to_string();
-        process.args(["-c", "read -r _ || kill -s KILL -- \"-$0\"", &group]);
-        process.env_clear().current_dir("/");
-        process.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
-        // A signal to the group of this process must not reach the watchdog.
-        std::os::unix::process::CommandExt::process_group(&mut process, 0);
-        process.spawn().ok().map(Self)
-    }
-}
-
-#[cfg(unix)]
-impl Drop for Watchdog {
-    fn drop(&mut self) {
-        self.0.kill().ok();
-        self.0.wait().ok();
-    }
-}
-
-/// Not supported on this system.
-#[cfg(not(unix))]
-pub(super) struct Watchdog;
-
-#[cfg(not(unix))]
-impl Watchdog {
-    pub(super) fn over(_child: &Child) -> Option<Self> {
-        None
-    }
-}
 
 /// Writes the input of a program and collects both output streams. The receiver gets a message at
 /// the end of each stream.
@@ -114,7 +76,7 @@ pub(super) fn alongside(work: impl FnOnce() + Send + 'static) -> Result<(), Worl
     std::thread::Builder::new().spawn(work).map(drop).map_err(|error| world_error(&error))
 }
 
-pub(super) fn spawn(command: &ExternalCommand) -> Result<Child, WorldError> {
+pub(super) fn spawn(command: &ExternalCommand) -> Result<ProcessGroup, WorldError> {
     let (program, arguments) =
         command.argv.split_first().ok_or_else(|| WorldError::Io("empty command".to_owned()))?;
     if !command.folder.is_dir() {
@@ -132,23 +94,7 @@ pub(super) fn spawn(command: &ExternalCommand) -> Result<Child, WorldError> {
     process.envs(command.env.iter().map(|(name, value)| (name, value)));
     process.stdin(if command.stdin.is_empty() { Stdio::null() } else { Stdio::piped() });
     process.stdout(Stdio::piped()).stderr(Stdio::piped());
-    #[cfg(unix)]
-    std::os::unix::process::CommandExt::process_group(&mut process, 0);
-    process.spawn().map_err(|error| world_error(&error))
-}
-
-/// Returns the command of an executable, which sees itself called by another name.
-#[cfg(unix)]
-fn named_command(path: &Path, name: &str) -> std::process::Command {
-    let mut process = std::process::Command::new(path);
-    std::os::unix::process::CommandExt::arg0(&mut process, name);
-    process
-}
-
-/// Returns the command of an executable. The system gives it its own name.
-#[cfg(not(unix))]
-fn named_command(path: &Path, _name: &str) -> std::process::Command {
-    std::process::Command::new(path)
+    ProcessGroup::start(&mut process).map_err(|error| world_error(&error))
 }
 
 /// Returns a command for a program that is searched outside of some directories if its name has no
@@ -159,7 +105,7 @@ fn outside(
     reduced: bool,
 ) -> Result<std::process::Command, WorldError> {
     let entries = entries_outside(folders);
-    let mut process = if cfg!(not(unix)) || program.contains('/') {
+    let mut process = if !is_searched(program) {
         std::process::Command::new(program)
     } else {
         let mut found = entries.iter().map(|it| it.join(program)).filter(|it| can_run(it));
@@ -180,17 +126,6 @@ fn entries_outside(folders: &[PathBuf]) -> Vec<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let entries = std::env::split_paths(&path).filter(|it| it.is_absolute());
     entries.filter(|it| !within(it) && !within(&real(it))).collect()
-}
-
-#[cfg(unix)]
-fn can_run(path: &Path) -> bool {
-    use std::os::unix::fs::PermissionsExt;
-    std::fs::metadata(path).is_ok_and(|it| it.is_file() && it.permissions().mode() & 0o111 != 0)
-}
-
-#[cfg(not(unix))]
-fn can_run(path: &Path) -> bool {
-    path.is_file()
 }
 
 /// Beginning of a stream, and whether it was cut.
@@ -234,7 +169,7 @@ fn collect(
 /// Waits until the program and its streams end (returns `true`), or until the deadline (returns
 /// `false`). A program counts as ended even if a grandchild keeps its streams open.
 fn wait(
-    child: &mut Child,
+    group: &mut ProcessGroup,
     streams: &Receiver<()>,
     deadline: Option<Instant>,
     watchdog: &mut Option<Watchdog>,
@@ -244,7 +179,7 @@ fn wait(
     let mut exited_at: Option<Instant> = None;
     loop {
         let now = Instant::now();
-        if exited_at.is_none() && has_exited(child)? {
+        if exited_at.is_none() && group.has_exited()? {
             exited_at = Some(now);
         }
         match exited_at {
@@ -257,7 +192,7 @@ fn wait(
         }
         if watched_at.is_some_and(|at| now >= at && exited_at.is_none()) {
             watched_at = None;
-            *watchdog = Watchdog::over(child);
+            *watchdog = Watchdog::over(group);
         }
         let left = deadline.map_or(pause, |deadline| deadline.duration_since(now));
         match streams.recv_timeout(pause.min(left)) {
@@ -272,38 +207,4 @@ fn wait(
             }
         }
     }
-}
-
-/// Returns whether the program has ended, without reaping it.
-#[cfg(unix)]
-pub(super) fn has_exited(child: &mut Child) -> Result<bool, WorldError> {
-    use rustix::process::{WaitId, WaitIdOptions, waitid};
-    let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
-    let status = waitid(WaitId::Pid(pid(child)?), options);
-    status.map(|it| it.is_some()).map_err(|error| world_error(&io::Error::from(error)))
-}
-
-#[cfg(not(unix))]
-pub(super) fn has_exited(child: &mut Child) -> Result<bool, WorldError> {
-    child.try_wait().map(|it| it.is_some()).map_err(|error| world_error(&error))
-}
-
-#[cfg(unix)]
-pub(super) fn kill_group(child: &mut Child) {
-    if let Ok(pid) = pid(child) {
-        // An error means that the group is already dead.
-        rustix::process::kill_process_group(pid, rustix::process::Signal::KILL).ok();
-    }
-    child.kill().ok(); // The program may have left its group.
-}
-
-#[cfg(not(unix))]
-pub(super) fn kill_group(child: &mut Child) {
-    child.kill().ok();
-}
-
-#[cfg(unix)]
-pub(super) fn pid(child: &Child) -> Result<rustix::process::Pid, WorldError> {
-    let id = i32::try_from(child.id()).unwrap_or(0);
-    rustix::process::Pid::from_raw(id).ok_or(WorldError::NotFound)
 }

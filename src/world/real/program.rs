@@ -2,14 +2,14 @@
 //! full pipe cannot block the program forever, and its whole process group dies with it.
 
 use std::io::{self, Read};
-use std::process::{Child, ExitStatus};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
 use super::file::world_error;
-use super::process::{DRAIN_MAX, Watchdog, alongside, feed, has_exited, kill_group, spawn};
+use super::process::{DRAIN_MAX, alongside, feed, spawn};
+use super::system::{INTERRUPTS, ProcessGroup, Watchdog, exit_code};
 use super::{ExternalCommand, RunningProgram, WorldError};
 use crate::ProcessEvent;
 
@@ -26,7 +26,7 @@ const FOREIGN_MAX: Duration = Duration::from_secs(10);
 
 /// A running program.
 pub(super) struct RunningProcess {
-    child: Child,
+    group: ProcessGroup,
     output: Receiver<ProcessEvent>,
     exited_at: Option<Instant>,
     /// Ends the group if this process dies.
@@ -48,11 +48,11 @@ impl RunningProcess {
     pub(super) fn start(command: &ExternalCommand) -> Result<Self, WorldError> {
         let (sender, output) = sync_channel(CHUNKS);
         // On an error below, dropping it kills the program.
-        let child = spawn(command)?;
-        let watchdog = Watchdog::over(&child);
+        let group = spawn(command)?;
+        let watchdog = Watchdog::over(&group);
         let mut program =
-            Self { child, output, exited_at: None, watchdog, drain: None, ended: None };
-        let child = &mut program.child;
+            Self { group, output, exited_at: None, watchdog, drain: None, ended: None };
+        let child = &mut program.group.child;
         if let Some(pipe) = child.stdout.take() {
             pass_on(pipe, ProcessEvent::Stdout, sender.clone())?;
         }
@@ -91,7 +91,7 @@ impl RunningProcess {
         match self.drain {
             Some(it) => it.heard_at.elapsed() >= QUIET_MAX || it.killed_at.elapsed() >= FOREIGN_MAX,
             None if exited_at.elapsed() >= DRAIN_MAX => {
-                kill_group(&mut self.child);
+                self.group.kill();
                 let now = Instant::now();
                 self.drain = Some(OutputDrain { killed_at: now, heard_at: now });
                 false
@@ -105,25 +105,12 @@ impl RunningProcess {
         // Before the group, whose id could be reused afterwards.
         self.watchdog = None;
         // Killed before it is reaped, because its id cannot be reused before.
-        kill_group(&mut self.child);
-        let status = self.child.wait().map_err(|error| world_error(&error))?;
+        self.group.kill();
+        let status = self.group.child.wait().map_err(|error| world_error(&error))?;
         let code = exit_code(status);
         self.ended = Some(code);
         Ok(ProcessEvent::Exited(code))
     }
-}
-
-/// Returns the exit code. For a signal it is 128 plus the signal, as in a shell.
-#[cfg(unix)]
-fn exit_code(status: ExitStatus) -> Option<i32> {
-    use std::os::unix::process::ExitStatusExt as _;
-    status.code().or_else(|| Some(status.signal()?.saturating_add(128)))
-}
-
-/// Returns the exit code of a program.
-#[cfg(not(unix))]
-fn exit_code(status: ExitStatus) -> Option<i32> {
-    status.code()
 }
 
 impl RunningProgram for RunningProcess {
@@ -133,7 +120,7 @@ impl RunningProgram for RunningProcess {
         }
         let began = Instant::now();
         loop {
-            if self.exited_at.is_none() && has_exited(&mut self.child)? {
+            if self.exited_at.is_none() && self.group.has_exited()? {
                 self.exited_at = Some(Instant::now());
             }
             let left = wait_max.saturating_sub(began.elapsed());
@@ -165,9 +152,9 @@ impl RunningProgram for RunningProcess {
         if self.ended.is_some() {
             return;
         }
-        ask_group(&mut self.child);
+        self.group.ask_to_end();
         let began = Instant::now();
-        while began.elapsed() < grace && !has_exited(&mut self.child).unwrap_or(true) {
+        while began.elapsed() < grace && !self.group.has_exited().unwrap_or(true) {
             // Its remaining output must not block it.
             self.hear_for(LOOK, hear);
         }
@@ -207,78 +194,10 @@ fn pass_on(
     })
 }
 
-#[cfg(unix)]
-fn ask_group(child: &mut Child) {
-    if let Ok(pid) = super::process::pid(child) {
-        // An error means that the group is already dead.
-        rustix::process::kill_process_group(pid, rustix::process::Signal::TERM).ok();
-    }
-}
-
-#[cfg(not(unix))]
-fn ask_group(_child: &mut Child) {}
-
-/// Records signals that would end this process, including a hangup of the terminal.
+/// Records signals that would end this process.
 pub(super) fn note_interrupts(flag: &Arc<AtomicBool>) {
-    use signal_hook::consts::{SIGINT, SIGTERM};
-    #[cfg(unix)]
-    let signals = [SIGINT, SIGTERM, signal_hook::consts::SIGHUP];
-    #[cfg(not(unix))]
-    let signals = [SIGINT, SIGTERM];
-    for signal in signals {
+    for signal in INTERRUPTS {
         // If the signal cannot be registered, it ends the process as usual.
         signal_hook::flag::register(signal, Arc::clone(flag)).ok();
     }
-}
-
-/// Makes a write above the file size limit (`ulimit -f`) fail instead of ending this process.
-pub(super) fn outlive_file_limits() {
-    #[cfg(unix)]
-    // If the signal cannot be registered, it ends the process as usual.
-    signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::default()).ok();
-}
-
-/// Maximum number of searches for marked processes.
-#[cfg(any(target_os = "linux", target_os = "android"))]
-const KILL_ROUNDS_MAX: usize = 32;
-
-/// Kills the processes whose environment contains this entry. They can start others meanwhile, so
-/// the search repeats until all found processes are already dying.
-#[cfg(any(target_os = "linux", target_os = "android"))]
-pub(super) fn kill_marked(entry: &str) -> Result<usize, WorldError> {
-    use std::collections::BTreeSet;
-
-    use rustix::process::{Pid, Signal, kill_process};
-    let mut killed = BTreeSet::new();
-    for _ in 0..KILL_ROUNDS_MAX {
-        let before = killed.len();
-        for id in marked(entry)? {
-            let pid = Pid::from_raw(id).filter(|_| !killed.contains(&id));
-            if pid.is_some_and(|it| kill_process(it, Signal::KILL).is_ok()) {
-                killed.insert(id);
-            }
-        }
-        if killed.len() == before {
-            break;
-        }
-    }
-    Ok(killed.len())
-}
-
-/// Returns the other processes whose environment contains this entry, each as soon as it is found.
-#[cfg(any(target_os = "linux", target_os = "android"))]
-fn marked(entry: &str) -> Result<impl Iterator<Item = i32>, WorldError> {
-    let own = i32::try_from(std::process::id()).ok();
-    let found = std::fs::read_dir("/proc").map_err(|error| world_error(&error))?;
-    Ok(found.flatten().filter_map(move |found| {
-        let id = found.file_name().to_str()?.parse().ok().filter(|it| Some(*it) != own)?;
-        // Processes of other users cannot be read and do not matter.
-        let environment = std::fs::read(found.path().join("environ")).ok()?;
-        environment.split(|it| *it == 0).any(|it| it == entry.as_bytes()).then_some(id)
-    }))
-}
-
-#[cfg(not(any(target_os = "linux", target_os = "android")))]
-pub(super) fn kill_marked(_entry: &str) -> Result<usize, WorldError> {
-    Err(WorldError::Unsupported)
 }

@@ -3,13 +3,9 @@
 use std::fs::OpenOptions;
 use std::io::{BufRead, BufReader, Read, Write};
 
-use super::super::Confirmation;
+use super::system::TERMINAL;
+use crate::Confirmation;
 
-/// Devices for the user's input and output, independent of standard input and output.
-#[cfg(unix)]
-const TERMINAL: (&str, &str) = ("/dev/tty", "/dev/tty");
-#[cfg(not(unix))]
-const TERMINAL: (&str, &str) = ("CONIN$", "CONOUT$");
 /// Maximum bytes of an answer.
 const ANSWER_MAX: u64 = 256;
 

@@ -159,3 +159,20 @@ fn many_brackets_take_no_longer_than_their_letters() {
         assert!(!could_be_named(&step, &"x".repeat(200)), "{part}");
     }
 }
+
+#[test]
+fn each_spelling_of_a_path_of_windows_is_one_place() {
+    let around = CallEnvironment::new(r"C:\Work", r"C:\Work", r"C:\Users\ada", &[]);
+    let spellings =
+        [r".claude\settings.json", ".claude/settings.json", r"C:\Work\.claude\settings.json"];
+    for path in
+        [&spellings[..], &["/c/work/.CLAUDE/settings.json", "c:/WORK/.claude/settings.json"]]
+            .concat()
+    {
+        let place = around.known_place(path, Some("/c/Work"));
+        assert_eq!(place.folded.as_deref(), Some("/c/work/.claude/settings.json"), "{path}");
+    }
+    let unix = CallEnvironment::new("/work", "/work", "/home/ada", &[]);
+    let place = unix.known_place(r"a\b", Some("/work"));
+    assert_eq!(place.absolute.as_deref(), Some(r"/work/a\b"));
+}

@@ -1,0 +1,98 @@
+//! Processes as `ps` lists them in macOS: `PID PARENT COMMAND`. It is tested on every system.
+
+use std::collections::BTreeMap;
+
+use crate::{ANCESTORS_MAX, Ancestor, Ancestry, AncestryGap};
+
+/// The first process of a machine, where every chain of parents ends.
+const FIRST_PROCESS: u32 = 1;
+
+/// Returns the ancestors of a process from two listings of `PID PARENT COMMAND`, the second one
+/// with the environment after each command.
+pub(super) fn chain(own: u32, plain: &str, full: &str) -> Ancestry {
+    let (plain, full) = (rows(plain), rows(full));
+    let mut found = Ancestry::default();
+    let mut pid = plain.get(&own).map_or(own, |it| it.0);
+    loop {
+        let Some((parent, command)) = plain.get(&pid).filter(|_| pid != own) else {
+            found.gap = Some(AncestryGap::Unreadable(pid));
+            return found;
+        };
+        if found.processes.len() >= ANCESTORS_MAX {
+            found.gap = Some(AncestryGap::TooMany);
+            return found;
+        }
+        let rest = full.get(&pid).and_then(|(_, it)| it.strip_prefix(command)).unwrap_or("");
+        let names = rest.split_whitespace().filter_map(|it| it.split_once('='));
+        let arguments: Vec<String> = command.split_whitespace().map(str::to_owned).collect();
+        found.processes.push(Ancestor {
+            pid,
+            program: arguments.first().cloned().unwrap_or_default(),
+            variables: names.map(|(name, _)| name.to_owned()).collect(),
+            arguments,
+        });
+        if pid == FIRST_PROCESS {
+            return found;
+        }
+        pid = *parent;
+    }
+}
+
+fn rows(text: &str) -> BTreeMap<u32, (u32, &str)> {
+    let row = |line| {
+        let line: &str = line;
+        let (pid, rest) = line.trim_start().split_once(char::is_whitespace)?;
+        let (parent, command) = rest.trim_start().split_once(char::is_whitespace)?;
+        Some((pid.parse().ok()?, (parent.parse().ok()?, command.trim())))
+    };
+    text.lines().filter_map(row).collect()
+}
+
+/// Returns the processes of a listing with environments that have an entry `NAME=VALUE`.
+pub(super) fn with_variable(full: &str, entry: &str) -> Vec<u32> {
+    let has_entry = |command: &str| {
+        let mut starts = command.match_indices(entry).map(|it| it.0);
+        starts.any(|at| {
+            let behind = command.get(at + entry.len()..).unwrap_or_default();
+            let before = command.get(..at).unwrap_or_default();
+            before.ends_with(' ') && (behind.is_empty() || behind.starts_with(' '))
+        })
+    };
+    let rows = rows(full).into_iter();
+    rows.filter(|(_, (_, command))| has_entry(command)).map(|it| it.0).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn listings_become_a_chain_with_variables() {
+        let plain = "  1 0 /sbin/launchd\n 40 1 /usr/local/bin/claude -p x\n 41 40 zsh -c policyd\n 42 41 policyd\n";
+        let full = " 40 1 /usr/local/bin/claude -p x HOME=/u\n 41 40 zsh -c policyd HOME=/u CLAUDECODE=1\n";
+        let found = chain(42, plain, full);
+        assert_eq!(found.gap, None);
+        let found = found.processes;
+        let pids: Vec<u32> = found.iter().map(|it| it.pid).collect();
+        assert_eq!(pids, [41, 40, 1]);
+        assert_eq!(found[0].variables, ["HOME", "CLAUDECODE"]);
+        assert_eq!(found[1].arguments, ["/usr/local/bin/claude", "-p", "x"]);
+    }
+
+    #[test]
+    fn a_listing_without_the_first_process_has_a_gap() {
+        let gap = |plain: &str| chain(42, plain, "").gap;
+        assert_eq!(gap(""), Some(AncestryGap::Unreadable(42)));
+        assert_eq!(gap(" 42 41 policyd\n 41 40 zsh\n"), Some(AncestryGap::Unreadable(40)));
+        let long: String = (1..200).map(|it| format!("{} {} sh\n", it + 42, it + 43)).collect();
+        assert_eq!(gap(&format!("42 43 policyd\n{long}")), Some(AncestryGap::TooMany));
+        assert_eq!(gap("42 43 policyd\n43 42 sh\n"), Some(AncestryGap::Unreadable(42)), "a circle");
+    }
+
+    #[test]
+    fn processes_are_found_by_a_variable() {
+        let full =
+            " 40 1 agent RUN=/a/b HOME=/u\n 41 40 sh -c RUN=/a/bc\n 42 41 x HOME=/u RUN=/a/b\n";
+        assert_eq!(with_variable(full, "RUN=/a/b"), [40, 42]);
+    }
+}
