@@ -61,7 +61,8 @@ pub(super) fn inspect_paths(world: &dyn World, call: &mut Call, environment: &mu
     environment.missing = created.filter(is_missing).map(str::to_owned).collect();
     environment.replaced = replaced_files(world, call);
     environment.linked = linked_globs(world, call, environment);
-    let mut queried = QueriedPaths { world, known: BTreeMap::new() };
+    let in_windows = environment.has_backslashes;
+    let mut queried = QueriedPaths { world, in_windows, known: BTreeMap::new() };
     let mut real = BTreeMap::new();
     for path in paths {
         if real.contains_key(&path) {
@@ -299,14 +300,22 @@ fn case_swapped(path: &str) -> Option<String> {
 /// Resolves paths. Each is resolved once.
 struct QueriedPaths<'a> {
     world: &'a dyn World,
+    /// Whether the machine's paths are those of Windows.
+    in_windows: bool,
     known: BTreeMap<String, String>,
 }
 
 impl QueriedPaths<'_> {
+    /// Returns a path of the disk as shells write it.
+    fn written(&self, path: &Path) -> String {
+        let path = path.display().to_string();
+        if self.in_windows { in_shell(&path).into_owned() } else { path }
+    }
+
     /// Returns the target of a link, as it is written in the link.
     fn link(&self, path: &str) -> Option<String> {
         let entry = self.world.entry(Path::new(path)).ok()?;
-        entry.link.map(|it| in_shell(&it.display().to_string()).into_owned())
+        entry.link.map(|it| self.written(&it))
     }
 
     /// Returns where a path leads. If it does not exist, the directory above it is resolved.
@@ -315,7 +324,7 @@ impl QueriedPaths<'_> {
             return known.clone();
         }
         let found = match (self.world.real_path(Path::new(path)), path.rsplit_once('/')) {
-            (Ok(real), _) => in_shell(&real.display().to_string()).into_owned(),
+            (Ok(real), _) => self.written(&real),
             (Err(_), Some((folder, name))) if steps > 0 => match self.link(path) {
                 // A link that leads to nothing yet: what is written to it is made there.
                 Some(target) if target.starts_with('/') => self.leads(&target, steps - 1),

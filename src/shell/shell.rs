@@ -498,6 +498,15 @@ pub(crate) fn base_name(word: &str) -> &str {
     word.rsplit('/').next().filter(|name| !name.is_empty()).unwrap_or(word)
 }
 
+/// Returns the name of a program without its directory and without the ending that Windows gives it.
+pub(crate) fn called_name(word: &str) -> &str {
+    let name = base_name(word);
+    match name.len().checked_sub(4).and_then(|at| name.split_at_checked(at)) {
+        Some((stem, ending)) if !stem.is_empty() && ending.eq_ignore_ascii_case(".exe") => stem,
+        Some(_) | None => name,
+    }
+}
+
 /// Returns the directory of a program that is called by a path. Empty for directories of the
 /// system.
 pub(crate) fn own_folder(word: &str) -> &str {
@@ -522,7 +531,7 @@ pub(crate) fn unwrap_command<W: ShellWord>(
     if RESERVED.contains(&first.text()) && !args.is_empty() {
         return UnwrapResult::Command(args.to_vec());
     }
-    let name = base_name(first.text());
+    let name = called_name(first.text());
     if name == "eval" && !args.is_empty() {
         return UnwrapResult::Shell(W::joined(args));
     }

@@ -155,8 +155,8 @@ fn unseen(gap: AncestryGap) -> String {
              help: run it in a new terminal of your own"
         ),
         AncestryGap::Unreadable(pid) => format!(
-            "the process {pid}, which started this command, cannot be inspected in `/proc`\n\
-             help: run it in a new terminal of your own, on a machine that lists all processes in `/proc`"
+            "the process {pid}, which started this command, or its parent cannot be inspected\n\
+             help: run it in a new terminal of your own, on a machine that lists all processes"
         ),
         AncestryGap::Namespace => "this command runs in a container or in another PID namespace, \
              which hides the processes that started it\n\

@@ -239,7 +239,7 @@ impl World for RealWorld {
         let mut builder = DirBuilder::new();
         builder.recursive(true);
         system::make_private(&mut builder);
-        builder.create(path).map_err(|error| world_error(&error))
+        builder.create(system::native(path)).map_err(|error| world_error(&error))
     }
 
     fn write(&self, path: &Path, bytes: &[u8]) -> Result<(), WorldError> {
@@ -274,7 +274,7 @@ impl World for RealWorld {
     }
 
     fn rename(&self, from: &Path, to: &Path) -> Result<(), WorldError> {
-        fs::rename(from, to).map_err(|error| world_error(&error))
+        fs::rename(system::native(from), system::native(to)).map_err(|error| world_error(&error))
     }
 
     fn exchange(&self, one: &Path, other: &Path) -> Result<(), WorldError> {
@@ -282,11 +282,11 @@ impl World for RealWorld {
     }
 
     fn remove(&self, path: &Path) -> Result<(), WorldError> {
-        fs::remove_file(path).map_err(|error| world_error(&error))
+        fs::remove_file(system::native(path)).map_err(|error| world_error(&error))
     }
 
     fn remove_folder(&self, path: &Path) -> Result<(), WorldError> {
-        fs::remove_dir_all(path).map_err(|error| world_error(&error))
+        fs::remove_dir_all(system::native(path)).map_err(|error| world_error(&error))
     }
 
     fn lock(&self, path: &Path, wait_max: Duration) -> Result<Box<dyn HeldLock>, WorldError> {

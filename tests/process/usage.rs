@@ -173,7 +173,7 @@ fn processes_that_cannot_be_seen_are_no_proof_of_a_human() {
         (format!("{clean} unshare -rpf --mount-proc sh '{paused}'"), "in another PID namespace"),
         (
             format!("{clean} unshare -rm sh -c \"mount -t tmpfs none /proc; sh '{paused}'\""),
-            "cannot be inspected in `/proc`",
+            "or its parent cannot be inspected",
         ),
     ] {
         let words = ["-w", agent.to_str().unwrap(), "-c", &format!("{line} 2>&1; true")];

@@ -126,6 +126,17 @@ fn dangerous_lines_are_blocked_and_harmless_ones_pass() {
         assert_ne!(line("PowerShell", dangerous), "", "{dangerous}");
     }
     assert_eq!(line("PowerShell", "Get-ChildItem"), "");
+    // The shells of Windows: Git Bash, PowerShell, and `cmd`, each with its own spelling of the home directory.
+    let home = user.home().join("Documents");
+    let home = home.to_str().unwrap();
+    let variable = if cfg!(windows) { "USERPROFILE" } else { "HOME" };
+    assert_eq!(line("Bash", &format!("rm -rf \"${variable}/Documents\"")), "deny");
+    assert_eq!(line("Bash", &format!("rm -rf '{home}'")), "deny");
+    assert_ne!(line("PowerShell", &format!("Remove-Item -Recurse -Force '{home}'")), "");
+    if cfg!(windows) {
+        assert_ne!(line("PowerShell", "Remove-Item -Recurse $env:USERPROFILE\\Documents"), "");
+        assert_ne!(line("Bash", "cmd //c rd //s //q \"C:\\Users\""), "");
+    }
 }
 
 #[test]

@@ -349,6 +349,23 @@ fn folders_of(glob: &str) -> Vec<&str> {
     ends.filter_map(|(at, _)| glob.get(..at)).collect()
 }
 
+/// Returns a path with the names under which Windows looks for its files: it ignores dots and blanks at the end of a name, and
+/// `name::$DATA` is the content of the file. `C:name` is taken for a file of the working directory.
+fn named_by_windows(path: &str) -> String {
+    let steps = path.split(['/', '\\']).enumerate().map(|(at, step)| {
+        let step = match step.split_once(':') {
+            Some((drive, rest)) if at == 0 && drive.len() == 1 => rest,
+            Some((name, _stream)) => name,
+            None => step,
+        };
+        match step.trim_end_matches(['.', ' ']) {
+            "" => step,
+            name => name,
+        }
+    });
+    steps.collect::<Vec<&str>>().join("/")
+}
+
 /// Whether a path is one of Windows.
 fn is_of_windows(path: &str) -> bool {
     matches!(in_shell(path), Cow::Owned(_))
@@ -371,7 +388,7 @@ impl CallEnvironment {
             project: written(project),
             home: written(home),
             temporary: temporary.iter().map(|it| written(it)).collect(),
-            has_backslashes: is_of_windows(folder) || is_of_windows(project),
+            has_backslashes: cfg!(windows) || is_of_windows(folder) || is_of_windows(project),
             ..Self::default()
         }
     }
@@ -428,8 +445,8 @@ impl CallEnvironment {
     /// Returns a path in the form that shells use.
     fn in_shell<'p>(&self, path: &'p str) -> Cow<'p, str> {
         let written = in_shell(path);
-        match self.has_backslashes && written.contains('\\') {
-            true => written.replace('\\', "/").into(),
+        match self.has_backslashes && written.contains(['\\', ':', '.', ' ']) {
+            true => named_by_windows(&written).into(),
             false => written,
         }
     }

@@ -19,7 +19,7 @@ use super::simple_command::{Redirects, SimpleCommand};
 use super::words::emptied_by;
 use crate::path::in_folder;
 use crate::pattern::CommandPattern;
-use crate::shell::{base_name, is_keyword, unescape, unescape_ansi};
+use crate::shell::{base_name, called_name, is_keyword, unescape, unescape_ansi};
 
 impl Scanner<'_> {
     /// Builds the program that a list of words starts.
@@ -113,7 +113,7 @@ impl Scanner<'_> {
         let SimpleCommand { words, redirects, mut wrappers, .. } = simple;
         let starts_lines = self.starts_lines(&words);
         if let Some(lines) = input.text.as_deref().filter(|_| starts_lines) {
-            wrappers.extend(words.first().map(|it| base_name(&it.text).to_owned()));
+            wrappers.extend(words.first().map(|it| called_name(&it.text).to_owned()));
             let output = self.run_text(
                 wrappers,
                 lines,
@@ -289,11 +289,7 @@ impl Scanner<'_> {
 fn program_name(called: &str) -> String {
     let base = base_name(called);
     let base = if base.contains(":\\") { base.rsplit('\\').next().unwrap_or(base) } else { base };
-    let ending = base.len().saturating_sub(4);
-    let base = match base.get(ending..) {
-        Some(end) if end.eq_ignore_ascii_case(".exe") => base.get(..ending).unwrap_or(base),
-        _ => base,
-    };
+    let base = called_name(base);
     match base.len() > 1 && base.bytes().all(|b| b.is_ascii_uppercase()) {
         true => base.to_lowercase(),
         false => base.to_owned(),

@@ -18,7 +18,8 @@ use crate::glob::word_matches;
 use crate::limits::SHELL_DEPTH_MAX;
 use crate::pattern::CommandPattern;
 use crate::shell::{
-    COPROCESS, ShellWord, UnwrapResult, base_name, is_assignment, is_keyword, quote, unwrap_command,
+    COPROCESS, ShellWord, UnwrapResult, called_name, is_assignment, is_keyword, quote,
+    unwrap_command,
 };
 use policyd_yaml::rows::Rows;
 
@@ -197,7 +198,7 @@ impl Scanner<'_> {
             let own = self.build_invocation(taken, scope, input, wrappers.clone());
             self.add_program(own);
         }
-        if let Some(name) = taken.first().map(|it| base_name(&it.text).to_owned()) {
+        if let Some(name) = taken.first().map(|it| called_name(&it.text).to_owned()) {
             let is_plain = self.is_plain(&name, taken);
             self.call
                 .wrappers
@@ -278,7 +279,7 @@ impl Scanner<'_> {
     /// `None` means that the wrapper does not change it.
     fn wrapper_folder(&self, taken: &[ShellText], scope: &ShellState) -> Option<Option<String>> {
         let wrappers = self.context.lens.wrappers();
-        let name = taken.first().map(|it| base_name(&it.text)).unwrap_or_default();
+        let name = taken.first().map(|it| called_name(&it.text)).unwrap_or_default();
         let rows = wrappers.named(name).filter(|it| it.command == name);
         let program = Invocation { args: taken.to_vec(), ..Invocation::default() };
         let folder =
@@ -288,13 +289,13 @@ impl Scanner<'_> {
 
     /// Returns whether a wrapper has effects of its own.
     fn is_kept(&self, word: &ShellText) -> bool {
-        let (wrappers, name) = (self.context.lens.wrappers(), base_name(&word.text));
+        let (wrappers, name) = (self.context.lens.wrappers(), called_name(&word.text));
         wrappers.named(name).any(|it| it.kept && word_matches(&it.command, name))
     }
 
     pub(super) fn is_shell(&self, word: &ShellText) -> bool {
         let wrappers = self.context.lens.wrappers();
-        let name = base_name(&word.text);
+        let name = called_name(&word.text);
         name != "env"
             && wrappers
                 .named(name)
@@ -310,7 +311,7 @@ impl Scanner<'_> {
         input: &StandardInput,
         wrappers: Vec<String>,
     ) -> ShellOutput {
-        let name = words.first().map(|it| base_name(&it.text)).unwrap_or_default();
+        let name = words.first().map(|it| called_name(&it.text)).unwrap_or_default();
         let (here, text) = (name == "eval", readable(text));
         if here && !text.is_known() {
             scope.forget_empty();
@@ -381,7 +382,7 @@ impl Scanner<'_> {
                 self.add_program(Invocation { runs_unknown: true, ..program });
             }
             let mut inner = scope.of_a_process();
-            let shell = simple.words.first().map(|it| base_name(&it.text).to_owned());
+            let shell = simple.words.first().map(|it| called_name(&it.text).to_owned());
             let starters = simple.wrappers.iter().cloned().chain(shell).collect();
             let before = std::mem::replace(&mut self.as_written, given.as_written);
             let output = self.run_text(starters, &text, &mut inner, &StandardInput::default());
@@ -480,7 +481,7 @@ impl Scanner<'_> {
         mut words: Vec<ShellText>,
         input: &StandardInput,
     ) -> Vec<Vec<ShellText>> {
-        let wrapper = taken.first().map(|it| base_name(&it.text)).unwrap_or_default();
+        let wrapper = taken.first().map(|it| called_name(&it.text)).unwrap_or_default();
         if !FROM_INPUT.contains(&wrapper) {
             return vec![words];
         }
@@ -532,7 +533,7 @@ impl Scanner<'_> {
 
     /// Returns whether a program runs each line of its input, as `parallel` does without a program.
     pub(super) fn starts_lines(&self, program: &[ShellText]) -> bool {
-        let named = program.split_first().filter(|it| base_name(&it.0.text) == PARALLEL);
+        let named = program.split_first().filter(|it| called_name(&it.0.text) == PARALLEL);
         let Some((_, args)) = named else { return false };
         let rows = self.context.lens.wrappers();
         let Some(row) = rows.named(PARALLEL).find(|it| it.command == PARALLEL) else {
@@ -552,7 +553,7 @@ impl Scanner<'_> {
 
     /// Returns the directories in which a program searches for files.
     pub(super) fn find_folders(&self, words: &[ShellText], scope: &ShellState) -> Vec<ShellText> {
-        let called = words.first().map(|it| base_name(&it.text)).unwrap_or_default();
+        let called = words.first().map(|it| called_name(&it.text)).unwrap_or_default();
         if called == "find" {
             return find_roots(words.get(1..).unwrap_or_default());
         }
@@ -649,7 +650,7 @@ impl Scanner<'_> {
     /// send-keys`.
     pub(super) fn scan_shell_values(&mut self, words: &[ShellText], scope: &ShellState) {
         let context = self.context;
-        let name = words.first().map(|it| base_name(&it.text)).unwrap_or_default();
+        let name = words.first().map(|it| called_name(&it.text)).unwrap_or_default();
         let begins = |it: &CommandPattern| it.names(name);
         let rows = &context.knowledge.shell_values;
         if !rows.named(name).any(|it| it.programs.iter().any(begins)) {

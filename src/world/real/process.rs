@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::file::world_error;
-use super::system::{ProcessGroup, Watchdog, can_run, is_searched, named_command};
+use super::system::{self, ProcessGroup, Watchdog, can_run, is_searched, named_command};
 use super::{CommandOutput, ExternalCommand, WorldError};
 
 /// Time for the streams to end after the program ended. A grandchild can keep them open forever.
@@ -79,7 +79,8 @@ pub(super) fn alongside(work: impl FnOnce() + Send + 'static) -> Result<(), Worl
 pub(super) fn spawn(command: &ExternalCommand) -> Result<ProcessGroup, WorldError> {
     let (program, arguments) =
         command.argv.split_first().ok_or_else(|| WorldError::Io("empty command".to_owned()))?;
-    if !command.folder.is_dir() {
+    let working = &*system::native(&command.folder);
+    if !working.is_dir() {
         let folder = command.folder.display();
         return Err(WorldError::Io(format!("no folder `{folder}` to run in")));
     }
@@ -87,7 +88,7 @@ pub(super) fn spawn(command: &ExternalCommand) -> Result<ProcessGroup, WorldErro
         Some(folders) => outside(program, folders, command.path_reduced)?,
         None => std::process::Command::new(program),
     };
-    process.args(arguments).current_dir(&command.folder);
+    process.args(arguments).current_dir(working);
     for name in &command.env_removed {
         process.env_remove(name);
     }

@@ -172,6 +172,19 @@ fn each_spelling_of_a_path_of_windows_is_one_place() {
         let place = around.known_place(path, Some("/c/Work"));
         assert_eq!(place.folded.as_deref(), Some("/c/work/.claude/settings.json"), "{path}");
     }
+    for path in [
+        r".claude\settings.json.",
+        r".claude.\settings.json ",
+        r".claude\settings.json::$DATA",
+        "C:.claude/settings.json",
+    ] {
+        let place = around.known_place(path, Some("/c/Work"));
+        assert_eq!(place.folded.as_deref(), Some("/c/work/.claude/settings.json"), "{path}");
+    }
+    for (path, expected) in [("../x", "/c/x"), ("./a.b/..", "/c/Work"), ("a..b", "/c/Work/a..b")] {
+        let place = around.known_place(path, Some("/c/Work"));
+        assert_eq!(place.absolute.as_deref(), Some(expected), "{path}");
+    }
     let unix = CallEnvironment::new("/work", "/work", "/home/ada", &[]);
     let place = unix.known_place(r"a\b", Some("/work"));
     assert_eq!(place.absolute.as_deref(), Some(r"/work/a\b"));

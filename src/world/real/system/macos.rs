@@ -1,5 +1,6 @@
 //! What is particular to macOS. It was compiled and never run: keep it small.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -29,13 +30,29 @@ pub(in super::super) fn ancestry() -> Ancestry {
     chain(std::process::id(), &listing(&["-A"]), &listing(&["-A", "-E"]))
 }
 
-/// Kills the processes whose environment contains this entry.
+/// Maximum number of searches for marked processes.
+const KILL_ROUNDS_MAX: usize = 32;
+
+/// Kills the processes whose environment contains this entry. They can start others meanwhile, so the search repeats. The system
+/// hides the environment of its own programs.
 pub(in super::super) fn kill_marked(entry: &str) -> Result<usize, WorldError> {
-    let found = with_variable(&listing(&["-A", "-E"]), entry);
     let own = std::process::id();
-    let others = found.into_iter().filter(|it| *it != own).filter_map(|it| i32::try_from(it).ok());
-    let kill = |pid: &Pid| kill_process(*pid, Signal::KILL).is_ok();
-    Ok(others.filter_map(Pid::from_raw).filter(kill).count())
+    let mut killed = BTreeSet::new();
+    for _ in 0..KILL_ROUNDS_MAX {
+        let (plain, full) = (listing(&["-A"]), listing(&["-A", "-E"]));
+        if full.is_empty() {
+            return Err(WorldError::Unsupported);
+        }
+        let found = with_variable(&plain, &full, entry).into_iter();
+        let new: Vec<u32> = found.filter(|it| *it != own && !killed.contains(it)).collect();
+        let pids = new.iter().filter_map(|it| Pid::from_raw(i32::try_from(*it).ok()?));
+        let hit = pids.filter(|it| kill_process(*it, Signal::KILL).is_ok()).count();
+        killed.extend(new);
+        if hit == 0 {
+            break;
+        }
+    }
+    Ok(killed.len())
 }
 
 fn listing(options: &[&str]) -> String {

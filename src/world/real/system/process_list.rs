@@ -48,18 +48,20 @@ fn rows(text: &str) -> BTreeMap<u32, (u32, &str)> {
     text.lines().filter_map(row).collect()
 }
 
-/// Returns the processes of a listing with environments that have an entry `NAME=VALUE`.
-pub(super) fn with_variable(full: &str, entry: &str) -> Vec<u32> {
-    let has_entry = |command: &str| {
-        let mut starts = command.match_indices(entry).map(|it| it.0);
-        starts.any(|at| {
-            let behind = command.get(at + entry.len()..).unwrap_or_default();
-            let before = command.get(..at).unwrap_or_default();
+/// Returns the processes whose environment has an entry `NAME=VALUE`, from the same two listings. It stands behind the command.
+pub(super) fn with_variable(plain: &str, full: &str, entry: &str) -> Vec<u32> {
+    let plain = rows(plain);
+    let has_entry = |pid: u32, command: &str| {
+        let environment = plain.get(&pid).and_then(|it| command.strip_prefix(it.1));
+        let environment = environment.unwrap_or_default();
+        environment.match_indices(entry).any(|(at, _)| {
+            let behind = environment.get(at + entry.len()..).unwrap_or_default();
+            let before = environment.get(..at).unwrap_or_default();
             before.ends_with(' ') && (behind.is_empty() || behind.starts_with(' '))
         })
     };
     let rows = rows(full).into_iter();
-    rows.filter(|(_, (_, command))| has_entry(command)).map(|it| it.0).collect()
+    rows.filter(|(pid, (_, command))| has_entry(*pid, command)).map(|it| it.0).collect()
 }
 
 #[cfg(test)]
@@ -91,8 +93,9 @@ mod tests {
 
     #[test]
     fn processes_are_found_by_a_variable() {
-        let full =
-            " 40 1 agent RUN=/a/b HOME=/u\n 41 40 sh -c RUN=/a/bc\n 42 41 x HOME=/u RUN=/a/b\n";
-        assert_eq!(with_variable(full, "RUN=/a/b"), [40, 42]);
+        let plain = " 40 1 agent\n 41 40 sh -c x\n 42 41 x\n 43 1 grep RUN=/a/b\n";
+        let full = " 40 1 agent RUN=/a/b HOME=/u\n 41 40 sh -c x RUN=/a/bc\n \
+                    42 41 x HOME=/u RUN=/a/b\n 43 1 grep RUN=/a/b HOME=/u\n";
+        assert_eq!(with_variable(plain, full, "RUN=/a/b"), [40, 42]);
     }
 }

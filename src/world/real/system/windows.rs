@@ -1,6 +1,7 @@
 //! Files, processes, and the terminal of Windows. Tested in Wine, never in Windows.
 
 use std::borrow::Cow;
+use std::ffi::OsString;
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io;
 use std::os::windows::fs::{FileExt, OpenOptionsExt};
@@ -105,13 +106,14 @@ pub(in super::super) fn publish(_path: &Path) -> io::Result<()> {
 
 /// Copies whether a file is read-only.
 pub(in super::super) fn copy_rights(from: &Path, to: &Path) -> Result<(), WorldError> {
-    let copied = fs::metadata(from).and_then(|meta| fs::set_permissions(to, meta.permissions()));
+    let copied = fs::metadata(native(from))
+        .and_then(|meta| fs::set_permissions(native(to), meta.permissions()));
     copied.map_err(|error| world_error(&error))
 }
 
 /// Looks at each directory between a root and a path. The owner is not known.
 pub(in super::super) fn owner_on_way(root: &Path, way: &Path) -> Result<Option<u32>, WorldError> {
-    let mut folder = root.to_owned();
+    let mut folder = native(root).into_owned();
     for part in way.components() {
         folder.push(part);
         if fs::symlink_metadata(&folder).is_ok_and(|meta| meta.is_symlink()) {
@@ -142,7 +144,7 @@ pub(in super::super) fn is_writable(_folder: &Path) -> bool {
 
 /// Saves the entries of a directory with `FlushFileBuffers`. A file system that refuses it for directories writes them later.
 pub(in super::super) fn sync_folder(path: &Path) -> io::Result<()> {
-    let opened = OpenOptions::new().write(true).custom_flags(OPEN_DIRECTORY).open(path);
+    let opened = OpenOptions::new().write(true).custom_flags(OPEN_DIRECTORY).open(native(path));
     match opened.and_then(|it| it.sync_all()) {
         Err(error) if error.raw_os_error().is_some_and(is_unsupported) => Ok(()),
         saved => saved,
@@ -241,14 +243,19 @@ impl Watchdog {
     }
 }
 
-/// Returns the chain of parents. It ends at a process whose parent ended: the system keeps only the number of the parent, which a
-/// later process can have.
+/// Programs of the system at which a chain of parents ends. The system forgets who started them.
+const ROOTS: [&str; 5] =
+    ["explorer.exe", "services.exe", "wininit.exe", "winlogon.exe", "csrss.exe"];
+
+/// Returns the chain of parents. The system keeps only the number of a parent that ended, so a chain that does not end at a program
+/// of the system has a gap.
 pub(in super::super) fn ancestry() -> Ancestry {
     let mut system = System::new();
     let plain = ProcessRefreshKind::nothing();
     system.refresh_processes_specifics(ProcessesToUpdate::All, true, plain);
+    let own = Pid::from_u32(std::process::id());
     let mut chain: Vec<Pid> = Vec::new();
-    let mut at = Pid::from_u32(std::process::id());
+    let mut at = own;
     while let Some(parent) = parent(&system, at).filter(|it| !chain.contains(it)) {
         if chain.len() >= ANCESTORS_MAX {
             return Ancestry { gap: Some(AncestryGap::TooMany), ..Ancestry::default() };
@@ -261,24 +268,35 @@ pub(in super::super) fn ancestry() -> Ancestry {
         .with_exe(UpdateKind::Always)
         .with_environ(UpdateKind::Always);
     system.refresh_processes_specifics(ProcessesToUpdate::Some(&chain), true, full);
+    let is_root = |it: &Process| ROOTS.iter().any(|root| it.name().eq_ignore_ascii_case(root));
+    let is_seen = |it: &Process| !it.cmd().is_empty() || is_root(it);
+    let unseen = chain.iter().find(|it| !system.process(**it).is_some_and(is_seen));
+    let ends = chain.last().and_then(|it| system.process(*it)).is_some_and(is_root);
+    let gap =
+        unseen.or_else(|| (!ends).then_some(&at)).map(|it| AncestryGap::Unreadable(it.as_u32()));
     let processes = chain.iter().filter_map(|it| system.process(*it)).map(ancestor).collect();
-    Ancestry { processes, gap: None }
+    Ancestry { processes, gap }
 }
 
-/// Returns the parent of a process, which is older than the process.
+/// Returns the parent of a process, which is older than the process. The start of some processes of the system is not known.
 fn parent(system: &System, pid: Pid) -> Option<Pid> {
     let process = system.process(pid)?;
     let parent = system.process(process.parent()?)?;
-    (parent.start_time() <= process.start_time()).then(|| parent.pid())
+    let is_known = process.start_time() > 0;
+    (!is_known || parent.start_time() <= process.start_time()).then(|| parent.pid())
 }
 
+/// Returns a process. Names of files are in lower case, because the system ignores case.
 fn ancestor(process: &Process) -> Ancestor {
-    let text = |it: &std::ffi::OsString| it.to_string_lossy().into_owned();
-    let name = || process.name().to_string_lossy().into_owned();
-    let variable = |it: &std::ffi::OsString| Some(text(it).split_once('=')?.0.to_owned());
+    let text = |it: &OsString| {
+        let text = it.to_string_lossy();
+        if text.contains(['/', '\\', '.']) { text.to_lowercase() } else { text.into_owned() }
+    };
+    let program = process.exe().map_or(process.name(), Path::as_os_str).to_owned();
+    let variable = |it: &OsString| Some(it.to_string_lossy().split_once('=')?.0.to_owned());
     Ancestor {
         pid: process.pid().as_u32(),
-        program: process.exe().map_or_else(name, |it| it.to_string_lossy().into_owned()),
+        program: text(&program),
         arguments: process.cmd().iter().map(text).collect(),
         variables: process.environ().iter().filter_map(variable).collect(),
     }
@@ -332,8 +350,10 @@ mod tests {
     }
 
     #[test]
-    fn an_ancestor_of_a_program_is_this_process() {
-        let processes = ancestry().processes;
-        assert!(processes.iter().all(|it| !it.program.is_empty()), "{processes:?}");
+    fn a_chain_of_parents_that_is_cut_has_a_gap() {
+        let found = ancestry();
+        let root = found.processes.last().map(|it| it.program.clone()).unwrap_or_default();
+        let ends = ROOTS.iter().any(|it| root.ends_with(it));
+        assert_eq!(found.gap.is_none(), ends, "{found:?}");
     }
 }
