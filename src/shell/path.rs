@@ -4,9 +4,15 @@ use std::borrow::Cow;
 use std::path::{Component, Path, PathBuf};
 
 /// Converts a path to the form that shells use. Windows paths become Git Bash paths: `C:\a\b`
-/// becomes `/c/a/b`, `\\host\a` becomes `//host/a`. Other paths do not change.
+/// becomes `/c/a/b`, `\\host\a` becomes `//host/a`, also behind the prefix `\\?\` of the system. Other paths do not change.
 #[must_use]
 pub fn in_shell(path: &str) -> Cow<'_, str> {
+    if let Some(rest) = [r"\\?\", r"\\.\"].iter().find_map(|it| path.strip_prefix(it)) {
+        return match rest.strip_prefix(r"UNC\") {
+            Some(share) => format!("//{}", share.replace('\\', "/")).into(),
+            None => in_shell(rest).into_owned().into(),
+        };
+    }
     let bytes = path.as_bytes();
     match bytes {
         [drive, b':', rest @ ..]
@@ -53,6 +59,9 @@ mod tests {
             ("d:/work", "/d/work"),
             ("C:", "/c"),
             (r"\\host\share\x", "//host/share/x"),
+            (r"\\?\C:\Users\ada\.env", "/c/Users/ada/.env"),
+            ("//./etc/passwd", "//./etc/passwd"),
+            (r"\\?\UNC\host\share\x", "//host/share/x"),
             ("/home/ada", "/home/ada"),
             (r"a\b", r"a\b"),
             ("C:x", "C:x"),

@@ -130,7 +130,7 @@ fn dangerous_lines_are_blocked_and_harmless_ones_pass() {
     let home = user.home().join("Documents");
     let home = home.to_str().unwrap();
     let variable = if cfg!(windows) { "USERPROFILE" } else { "HOME" };
-    assert_ne!(line("Bash", &format!("rm -rf \"${variable}/Documents\"")), "");
+    assert_eq!(line("Bash", &format!("rm -rf \"${variable}/Documents\"")), "deny");
     assert_eq!(line("Bash", &format!("rm -rf '{home}'")), "deny");
     assert_ne!(line("PowerShell", &format!("Remove-Item -Recurse -Force '{home}'")), "");
     if cfg!(windows) {

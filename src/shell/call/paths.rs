@@ -442,13 +442,14 @@ impl CallEnvironment {
         self.place(&ShellText::known(path), folder)
     }
 
-    /// Returns a path in the form that shells use.
+    /// Like [`in_shell`]. In Windows, each spelling of a name becomes one.
     fn in_shell<'p>(&self, path: &'p str) -> Cow<'p, str> {
-        let written = in_shell(path);
-        match self.has_backslashes && written.contains(['\\', ':', '.', ' ']) {
-            true => named_by_windows(&written).into(),
-            false => written,
+        if !self.has_backslashes {
+            return in_shell(path);
         }
+        let is_of_system = path.starts_with("//?/") || path.starts_with("//./");
+        let path = if is_of_system { path.replace('/', "\\").into() } else { Cow::Borrowed(path) };
+        named_by_windows(&in_shell(&path)).into()
     }
 
     /// Returns an absolute path. `..` is not resolved.

@@ -195,6 +195,9 @@ impl Scanner<'_> {
         let given = |it: &str| Some(vec![ShellText::known(it)]);
         match name {
             "HOME" if !around.home.is_empty() => given(&around.home),
+            "USERPROFILE" if around.has_backslashes && !around.home.is_empty() => {
+                given(&around.home)
+            }
             // Whatever shell this is, it reads the same text.
             "SHELL" | "BASH" => given("bash"),
             "PWD" => {

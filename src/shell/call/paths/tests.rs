@@ -165,9 +165,16 @@ fn each_spelling_of_a_path_of_windows_is_one_place() {
     let around = CallEnvironment::new(r"C:\Work", r"C:\Work", r"C:\Users\ada", &[]);
     let spellings =
         [r".claude\settings.json", ".claude/settings.json", r"C:\Work\.claude\settings.json"];
-    for path in
-        [&spellings[..], &["/c/work/.CLAUDE/settings.json", "c:/WORK/.claude/settings.json"]]
-            .concat()
+    for path in [
+        &spellings[..],
+        &[
+            "/c/work/.CLAUDE/settings.json",
+            "c:/WORK/.claude/settings.json",
+            r"\\?\C:\Work\.claude\settings.json",
+            "//?/C:/Work/.claude/settings.json",
+        ],
+    ]
+    .concat()
     {
         let place = around.known_place(path, Some("/c/Work"));
         assert_eq!(place.folded.as_deref(), Some("/c/work/.claude/settings.json"), "{path}");
