@@ -17,13 +17,17 @@ mod unix;
 mod windows;
 
 #[cfg(target_os = "linux")]
-pub(super) use linux::{ancestry, exchange, kill_marked, lock_holder, owner_on_way};
+pub(super) use linux::{ancestry, kill_marked, lock_holder, owner_on_way};
 #[cfg(target_os = "macos")]
-pub(super) use macos::{ancestry, exchange, kill_marked, lock_holder, owner_on_way};
+pub(super) use macos::{ancestry, kill_marked, lock_holder, owner_on_way};
 #[cfg(unix)]
 pub(super) use unix::*;
 #[cfg(windows)]
 pub(super) use windows::*;
+
+/// The first process of a machine, where every chain of parents ends.
+#[cfg(any(unix, test))]
+const FIRST_PROCESS: u32 = 1;
 
 #[cfg(not(any(target_os = "linux", target_os = "macos", windows)))]
 compile_error!("policyd runs on Linux, macOS, and Windows");

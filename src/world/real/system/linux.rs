@@ -1,16 +1,14 @@
 //! What is particular to Linux: `/proc`, and calls of its kernel.
 
-use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use super::super::file::world_error;
-use super::unix::walk;
+use super::FIRST_PROCESS;
+use super::unix::{kill_found, walk};
 use crate::{ANCESTORS_MAX, Ancestor, Ancestry, AncestryGap, WorldError};
-
-pub(in super::super) use super::unix::exchange;
 
 /// Opens the directories between a root and a path, relative to the root and without following
 /// links. Returns the owner of the last one.
@@ -48,8 +46,6 @@ pub(in super::super) fn lock_holder(path: &Path) -> Option<String> {
     Some(format!("process {process} ({})", name.trim().escape_debug()))
 }
 
-/// The first process of a machine, where every chain of parents ends.
-const FIRST_PROCESS: u32 = 1;
 /// Maximum bytes that are read of the arguments and of the environment of a process.
 const BYTES_MAX: u64 = 1024 * 1024;
 /// Inode of the initial PID namespace: `PROC_PID_INIT_INO` of Linux.
@@ -166,27 +162,9 @@ fn read(path: &str) -> Vec<u8> {
     bytes
 }
 
-/// Maximum number of searches for marked processes.
-const KILL_ROUNDS_MAX: usize = 32;
-
-/// Kills the processes whose environment contains this entry. They can start others meanwhile, so
-/// the search repeats until all found processes are already dying.
+/// Kills the processes whose environment contains this entry.
 pub(in super::super) fn kill_marked(entry: &str) -> Result<usize, WorldError> {
-    use rustix::process::{Pid, Signal, kill_process};
-    let mut killed = BTreeSet::new();
-    for _ in 0..KILL_ROUNDS_MAX {
-        let before = killed.len();
-        for id in marked(entry)? {
-            let pid = Pid::from_raw(id).filter(|_| !killed.contains(&id));
-            if pid.is_some_and(|it| kill_process(it, Signal::KILL).is_ok()) {
-                killed.insert(id);
-            }
-        }
-        if killed.len() == before {
-            break;
-        }
-    }
-    Ok(killed.len())
+    kill_found(|| marked(entry))
 }
 
 /// Returns the other processes whose environment contains this entry, each as soon as it is found.

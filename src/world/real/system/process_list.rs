@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use super::FIRST_PROCESS;
 use crate::{ANCESTORS_MAX, Ancestor, Ancestry, AncestryGap};
 
-/// The first process of a machine, where every chain of parents ends.
-const FIRST_PROCESS: u32 = 1;
+/// Parent and command of each process, by its id.
+type ListedProcesses<'a> = BTreeMap<u32, (u32, &'a str)>;
 
 /// Returns the ancestors of a process from two listings of `PID PARENT COMMAND`, the second one
 /// with the environment after each command.
@@ -22,8 +23,8 @@ pub(super) fn chain(own: u32, plain: &str, full: &str) -> Ancestry {
             found.gap = Some(AncestryGap::TooMany);
             return found;
         }
-        let rest = full.get(&pid).and_then(|(_, it)| it.strip_prefix(command)).unwrap_or("");
-        let names = rest.split_whitespace().filter_map(|it| it.split_once('='));
+        let names =
+            environment(pid, command, &full).split_whitespace().filter_map(|it| it.split_once('='));
         let arguments: Vec<String> = command.split_whitespace().map(str::to_owned).collect();
         found.processes.push(Ancestor {
             pid,
@@ -38,7 +39,12 @@ pub(super) fn chain(own: u32, plain: &str, full: &str) -> Ancestry {
     }
 }
 
-fn rows(text: &str) -> BTreeMap<u32, (u32, &str)> {
+/// Returns the environment of a process, which stands behind its command in the second listing.
+fn environment<'a>(pid: u32, command: &str, full: &ListedProcesses<'a>) -> &'a str {
+    full.get(&pid).and_then(|it| it.1.strip_prefix(command)).unwrap_or_default()
+}
+
+fn rows(text: &str) -> ListedProcesses<'_> {
     let row = |line| {
         let line: &str = line;
         let (pid, rest) = line.trim_start().split_once(char::is_whitespace)?;
@@ -48,20 +54,14 @@ fn rows(text: &str) -> BTreeMap<u32, (u32, &str)> {
     text.lines().filter_map(row).collect()
 }
 
-/// Returns the processes whose environment has an entry `NAME=VALUE`, from the same two listings. It stands behind the command.
+/// Returns the processes whose environment has an entry `NAME=VALUE`, from the same two listings.
 pub(super) fn with_variable(plain: &str, full: &str, entry: &str) -> Vec<u32> {
-    let plain = rows(plain);
-    let has_entry = |pid: u32, command: &str| {
-        let environment = plain.get(&pid).and_then(|it| command.strip_prefix(it.1));
-        let environment = environment.unwrap_or_default();
-        environment.match_indices(entry).any(|(at, _)| {
-            let behind = environment.get(at + entry.len()..).unwrap_or_default();
-            let before = environment.get(..at).unwrap_or_default();
-            before.ends_with(' ') && (behind.is_empty() || behind.starts_with(' '))
-        })
+    let full = rows(full);
+    let has_entry = |(pid, (_, command)): &(u32, (u32, &str))| {
+        let environment = format!("{} ", environment(*pid, command, &full));
+        environment.contains(&format!(" {entry} "))
     };
-    let rows = rows(full).into_iter();
-    rows.filter(|(pid, (_, command))| has_entry(*pid, command)).map(|it| it.0).collect()
+    rows(plain).into_iter().filter(has_entry).map(|it| it.0).collect()
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Files, processes, and the terminal of Linux and macOS, as POSIX describes them.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};
@@ -29,7 +30,7 @@ pub(in super::super) fn user() -> Option<u32> {
     Some(rustix::process::geteuid().as_raw())
 }
 
-/// Returns the value of a variable that this system calls otherwise.
+/// Returns another name of a variable in this system.
 pub(in super::super) fn other_name(_variable: &str) -> Option<&'static str> {
     None
 }
@@ -262,6 +263,30 @@ impl ProcessGroup {
     fn pid(&self) -> Option<Pid> {
         Pid::from_raw(i32::try_from(self.child.id()).unwrap_or(0))
     }
+}
+
+/// Maximum number of searches for processes that are to end.
+const KILL_ROUNDS_MAX: usize = 32;
+
+/// Kills the processes that a search finds. They can start others meanwhile, so the search repeats until all found
+/// processes are already dying.
+pub(super) fn kill_found<Found: IntoIterator<Item = i32>>(
+    search: impl Fn() -> Result<Found, WorldError>,
+) -> Result<usize, WorldError> {
+    let mut killed = BTreeSet::new();
+    for _ in 0..KILL_ROUNDS_MAX {
+        let before = killed.len();
+        for id in search()? {
+            let pid = Pid::from_raw(id).filter(|_| !killed.contains(&id));
+            if pid.is_some_and(|it| rustix::process::kill_process(it, Signal::KILL).is_ok()) {
+                killed.insert(id);
+            }
+        }
+        if killed.len() == before {
+            break;
+        }
+    }
+    Ok(killed.len())
 }
 
 /// Returns the exit code. For a signal it is 128 plus the signal, as in a shell.

@@ -25,15 +25,19 @@ pub(in super::super) const INTERRUPTS: [i32; 2] = [SIGINT, SIGTERM];
 
 /// `FILE_FLAG_BACKUP_SEMANTICS`, without which a directory cannot be opened.
 const OPEN_DIRECTORY: u32 = 0x0200_0000;
-/// `ERROR_INVALID_FUNCTION`, `ERROR_ACCESS_DENIED`, `ERROR_NOT_SUPPORTED`, `ERROR_INVALID_PARAMETER`.
-const UNSUPPORTED: [i32; 4] = [1, 5, 50, 87];
+/// `ERROR_INVALID_FUNCTION`, `ERROR_NOT_SUPPORTED`.
+const UNSUPPORTED: [i32; 2] = [1, 50];
+/// `ERROR_ACCESS_DENIED`, `ERROR_INVALID_PARAMETER`: answers to a flush of a directory.
+const NOT_FOR_DIRECTORIES: [i32; 2] = [5, 87];
+/// `ERROR_HANDLE_EOF`.
+const END_OF_FILE: i32 = 38;
 
 /// Returns the user of this process. Users have no numbers here.
 pub(in super::super) fn user() -> Option<u32> {
     None
 }
 
-/// Returns the value of a variable that this system calls otherwise. Only shells that came from other systems set `HOME`.
+/// Returns another name of a variable in this system. Only shells that came from other systems set `HOME`.
 pub(in super::super) fn other_name(variable: &str) -> Option<&'static str> {
     (variable == "HOME").then_some("USERPROFILE")
 }
@@ -80,18 +84,16 @@ pub(in super::super) fn open(
     if links == Links::Refuse && is_link() {
         return Err(WorldError::Io("is a symbolic link".to_owned()));
     }
-    // A directory is not a file that cannot be opened.
-    if fs::metadata(path).is_ok_and(|meta| meta.is_dir()) {
-        return Err(WorldError::NotAFile);
-    }
-    options.open(path).map_err(|error| world_error(&error))
+    options.open(path).map_err(|error| match path.is_dir() {
+        true => WorldError::NotAFile,
+        false => world_error(&error),
+    })
 }
 
 /// Reads from an offset.
 pub(in super::super) fn read_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
     match file.seek_read(buffer, offset) {
-        // `ERROR_HANDLE_EOF`
-        Err(error) if error.raw_os_error() == Some(38) => Ok(0),
+        Err(error) if error.raw_os_error() == Some(END_OF_FILE) => Ok(0),
         answer => answer,
     }
 }
@@ -145,8 +147,9 @@ pub(in super::super) fn is_writable(_folder: &Path) -> bool {
 /// Saves the entries of a directory with `FlushFileBuffers`. A file system that refuses it for directories writes them later.
 pub(in super::super) fn sync_folder(path: &Path) -> io::Result<()> {
     let opened = OpenOptions::new().write(true).custom_flags(OPEN_DIRECTORY).open(native(path));
+    let is_refused = |code| is_unsupported(code) || NOT_FOR_DIRECTORIES.contains(&code);
     match opened.and_then(|it| it.sync_all()) {
-        Err(error) if error.raw_os_error().is_some_and(is_unsupported) => Ok(()),
+        Err(error) if error.raw_os_error().is_some_and(is_refused) => Ok(()),
         saved => saved,
     }
 }
@@ -305,13 +308,17 @@ fn ancestor(process: &Process) -> Ancestor {
 /// Kills the processes whose environment contains this entry. Those of a run are in its job, which this does not replace.
 pub(in super::super) fn kill_marked(entry: &str) -> Result<usize, WorldError> {
     let mut system = System::new();
+    Ok(marked(&mut system, entry).filter(|it| it.kill()).count())
+}
+
+/// Returns the other processes whose environment contains this entry.
+fn marked<'s>(system: &'s mut System, entry: &str) -> impl Iterator<Item = &'s Process> {
     let kind = ProcessRefreshKind::nothing().with_environ(UpdateKind::Always);
     system.refresh_processes_specifics(ProcessesToUpdate::All, true, kind);
     let own = Pid::from_u32(std::process::id());
-    let is_marked = |it: &&Process| {
+    system.processes().values().filter(move |it| {
         it.pid() != own && it.environ().iter().any(|variable| variable.to_str() == Some(entry))
-    };
-    Ok(system.processes().values().filter(is_marked).filter(|it| it.kill()).count())
+    })
 }
 
 #[cfg(test)]
@@ -344,9 +351,27 @@ mod tests {
         command.env("POLICYD_TEST_GROUP", "1").stdout(std::process::Stdio::null());
         let mut group = ProcessGroup::start(&mut command).unwrap();
         assert!(!group.has_exited().unwrap());
+        let mut system = System::new();
+        let mut count = || marked(&mut system, "POLICYD_TEST_GROUP=1").count();
+        let deadline = std::time::Instant::now() + Duration::from_secs(10);
+        while count() < 3 {
+            assert!(std::time::Instant::now() < deadline, "the program did not start two others");
+        }
         group.kill();
         group.child.wait().unwrap();
-        assert_eq!(kill_marked("POLICYD_TEST_GROUP=1"), Ok(0), "a process is left");
+        assert_eq!(count(), 0, "a process is left");
+    }
+
+    #[test]
+    fn the_parent_of_a_program_is_this_process() {
+        let mut command = Command::new("ping");
+        command.args(["-n", "600", "127.0.0.1"]).stdout(std::process::Stdio::null());
+        let mut group = ProcessGroup::start(&mut command).unwrap();
+        let mut system = System::new();
+        system.refresh_processes(ProcessesToUpdate::All, true);
+        let found = parent(&system, Pid::from_u32(group.child.id()));
+        group.kill();
+        assert_eq!(found, Some(Pid::from_u32(std::process::id())));
     }
 
     #[test]
