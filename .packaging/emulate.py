@@ -16,7 +16,7 @@ import tempfile
 from pathlib import Path
 
 import programs
-from project import HERE, NAME, PLATFORM, TARGETS, TOOLS, Target
+from project import HERE, PLATFORM, TARGETS, Target
 
 # What runs programs of another platform on Linux.
 EMULATORS = {
@@ -55,13 +55,12 @@ def windows_path(path: Path) -> str:
 
 
 def variables(emulator: str, home: Path) -> dict[str, str]:
-    """The environment of a program that the emulator runs. `home` is its home directory, and keeps what the emulator needs."""
+    """What the emulator needs in the environment. `home` keeps its files; in Windows, it is the home directory of the user."""
     if emulator != "wine":
-        return {"HOME": str(home)}
+        return {}
     library = home / "library"
     wine_library(library)
     return {
-        "HOME": str(home),
         "WINEPREFIX": str(home / "wine"),
         "WINEDEBUG": "-all",
         "WINEPATH": windows_path(library),
@@ -85,11 +84,11 @@ def test(target: Target, arguments: list[str]) -> bool:
     runner = emulator(target)
     environment = programs.environment()
     with tempfile.TemporaryDirectory() as home:
-        environment |= {name: it for name, it in variables(runner, Path(home)).items() if name != "HOME"}
+        environment |= variables(runner, Path(home))
         name = target.triple.upper().replace("-", "_")
         environment[f"CARGO_TARGET_{name}_RUNNER"] = runner
         skipped = []
-        if runner != "wine":
+        if runner.startswith("qemu"):
             environment["POLICYD_TEST_RUNNER"] = runner
             skipped = ["--skip", STARTS_ANOTHER]
         command = ["cargo-zigbuild", "test", "--locked", "--no-fail-fast", "--target", target.triple]

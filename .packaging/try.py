@@ -177,7 +177,7 @@ def emulate(dist: Path, target: Target) -> str:
     runner = emulator(target)
     with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as home:
         program = from_archive(dist, target, Path(folder))
-        environment = os.environ | variables(runner, Path(home))
+        environment = {**os.environ, "HOME": home, **variables(runner, Path(home))}
         # A program that QEMU runs cannot start another one for the same processor.
         for name in (TOOLS,) if runner != "wine" else (NAME, TOOLS):
             file = program.with_name(program.name.replace(NAME, name))

@@ -291,8 +291,9 @@ fn has_pair(words: &[String], first: &str, second: &str) -> bool {
 /// What looks like a comment can be a value, or code of another language. So the text is read with its comments, and also
 /// without them, because a condition in a comment does not count.
 fn effects_of_text(text: &str, rolls_back: bool, objects: &[String]) -> Vec<StatementEffect> {
-    let readings = [words_of(text), words_of(&without_comments(text))];
-    let effects = readings.iter().flat_map(|words| {
+    let bare = text.contains("--").then(|| words_of(&without_comments(text)));
+    let readings = std::iter::once(words_of(text)).chain(bare);
+    let effects = readings.flat_map(|words| {
         let mut statements: Vec<&[String]> = words.split(|it| it == ";").collect();
         if rolls_back {
             remove_undone(&mut statements);
@@ -304,12 +305,13 @@ fn effects_of_text(text: &str, rolls_back: bool, objects: &[String]) -> Vec<Stat
 
 /// Removes the first transaction, if it is rolled back.
 fn remove_undone(statements: &mut Vec<&[String]>) {
-    let first = |it: &&[String]| it.first().cloned().unwrap_or_default();
+    fn first<'a>(statement: &&'a [String]) -> &'a str {
+        statement.first().map_or("", String::as_str)
+    }
     let begins = |it: &&[String]| first(it) == "begin" || has_pair(it, "start", "transaction");
     // `rollback to s` ends no transaction.
-    let undoes =
-        |it: &&[String]| matches!(first(it).as_str(), "rollback" | "abort") && it.len() < 3;
-    let ends = |it: &&[String]| undoes(it) || matches!(first(it).as_str(), "commit" | "end");
+    let undoes = |it: &&[String]| matches!(first(it), "rollback" | "abort") && it.len() < 3;
+    let ends = |it: &&[String]| undoes(it) || matches!(first(it), "commit" | "end");
     let Some(start) = statements.iter().position(begins) else { return };
     let end = statements.iter().skip(start).position(ends).map(|it| it + start);
     if let Some(end) = end.filter(|it| statements.get(*it).is_some_and(undoes)) {
