@@ -6,13 +6,12 @@ mod sibling;
 use std::ffi::OsString;
 use std::io::{IsTerminal, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::PathBuf;
 use std::process::ExitCode;
 use std::rc::Rc;
 
 use policyd_arena::Arena;
 use policyd_eval::exit::EXIT_BROKEN;
-use policyd_eval::{Console, EvalCall, breaker, line, run, status_line};
+use policyd_eval::{Console, EvalCall, breaker, line::CommandLine, run, status_line};
 use policyd_packs::{self as packs, FoundPack, LoadError};
 use policyd_policy::Policy;
 use policyd_store::configuration::Configurations;
@@ -25,22 +24,21 @@ static ALLOCATOR: Arena = Arena::new();
 
 fn main() -> ExitCode {
     let arguments: Vec<OsString> = std::env::args_os().collect();
-    let mut words = arguments.clone();
-    let directory = line::take_directory(&mut words);
-    if let Some(call) = line::plain_hook_call(&words) {
-        return answer(&arguments, &words, directory, &call);
+    let line = CommandLine::new(&arguments);
+    if let Some(call) = line.plain_hook_call() {
+        return answer(&arguments, &call);
     }
-    let frequent = if directory.is_none() { run_frequent(&words) } else { None };
-    frequent.unwrap_or_else(|| other_command(&arguments, &words))
+    let frequent = if line.directory().is_none() { run_frequent(line) } else { None };
+    frequent.unwrap_or_else(|| other_command(&arguments))
 }
 
 /// Runs a command that scripts or clients start as often as hooks. `None` for every other command, and if more than the
 /// program of hooks is needed.
-fn run_frequent(words: &[OsString]) -> Option<ExitCode> {
+fn run_frequent(line: CommandLine<'_>) -> Option<ExitCode> {
     let run: &dyn Fn(&dyn World, &mut Console<'_>) -> Option<u8> =
-        if let Some(call) = line::plain_allow_call(words) {
+        if let Some(call) = line.plain_allow_call() {
             &move |world, console| breaker::allow_here(world, console, &call, load_pack)
-        } else if line::is_status_line_call(words) && !std::io::stdout().is_terminal() {
+        } else if line.is_status_line_call() && !std::io::stdout().is_terminal() {
             &|world, console| status_line::answer(world, console, load_pack)
         } else {
             return None;
@@ -67,21 +65,17 @@ fn with_streams<T>(run: impl FnOnce(&mut Console<'_>) -> T) -> T {
 }
 
 /// Answers a hook. Its answer is the only thing that is said, and its exit code is 0 whatever happens.
-fn answer(
-    arguments: &[OsString],
-    words: &[OsString],
-    directory: Option<PathBuf>,
-    call: &EvalCall,
-) -> ExitCode {
+fn answer(arguments: &[OsString], call: &EvalCall) -> ExitCode {
     std::panic::set_hook(Box::new(|_| {}));
+    let line = CommandLine::new(arguments);
     let mut world = RealWorld::new();
-    line::prepare_crash_answer(&world, words);
-    if let Some(directory) = directory {
+    line.prepare_crash_answer(&world);
+    if let Some(directory) = line.directory() {
         match world.enter(&directory) {
             Ok(entered) => world = entered,
             Err(error) => {
                 let why = format!("the directory {} cannot be used: {error}.", directory.display());
-                return say(&line::not_analyzed_answer(words, &why));
+                return say(&line.not_analyzed_answer(&why));
             }
         }
     }
@@ -89,7 +83,7 @@ fn answer(
     let world = world.without_variables(ignored);
     let configurations = Rc::new(Configurations::load(&world));
     if run::needs_network(&world, &configurations, call) {
-        return other_command(arguments, words);
+        return other_command(arguments);
     }
     let outcome = catch_unwind(AssertUnwindSafe(|| {
         with_streams(|console| run::run(&world, console, call, configurations, load_pack))
@@ -97,7 +91,7 @@ fn answer(
     match outcome {
         Ok(code) => ExitCode::from(code),
         // Nothing was said yet: an answer is spoken last, in one write.
-        Err(_) => say(&line::internal_error_answer(words)),
+        Err(_) => say(&line.internal_error_answer()),
     }
 }
 
@@ -107,11 +101,12 @@ fn load_pack(world: &dyn World, found: &FoundPack) -> Result<Policy, LoadError> 
 }
 
 /// Runs `policyd-tools` with the same arguments. A hook is answered even if this fails.
-fn other_command(arguments: &[OsString], words: &[OsString]) -> ExitCode {
-    if line::is_hook_call(words) {
+fn other_command(arguments: &[OsString]) -> ExitCode {
+    let line = CommandLine::new(arguments);
+    if line.is_hook_call() {
         return match sibling::answer(arguments) {
             Ok(answer) => write(&answer),
-            Err(error) => say(&line::not_analyzed_answer(words, &format!("{error}."))),
+            Err(error) => say(&line.not_analyzed_answer(&format!("{error}."))),
         };
     }
     let error = match sibling::run(arguments) {

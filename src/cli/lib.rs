@@ -87,10 +87,7 @@ use policyd_app::packs;
 use policyd_app::workspace::project;
 use policyd_base::programs::FRONT_RELEASE;
 pub use policyd_eval::exit::{EXIT_BROKEN, EXIT_FOUND, EXIT_OK, EXIT_USAGE};
-use policyd_eval::line::{caller_in, option_in, plain_hook_call};
-pub use policyd_eval::line::{
-    internal_error_answer, is_hook_call, not_analyzed_answer, prepare_crash_answer, take_directory,
-};
+pub use policyd_eval::line::CommandLine;
 pub use policyd_eval::{Console, console::WatchedStream};
 use policyd_eval::{error, run as eval};
 use policyd_facts::event::EventKind;
@@ -114,7 +111,7 @@ pub fn run(world: &dyn World, console: &mut Console<'_>, arguments: &[OsString])
         stdin_is_tty,
         columns,
     };
-    let code = match plain_hook_call(arguments) {
+    let code = match CommandLine::new(arguments).plain_hook_call() {
         Some(plain) => eval::run(world, &mut own, &plain, configurations(world), packs::load),
         None => command(world, &mut own, arguments),
     };
@@ -122,7 +119,7 @@ pub fn run(world: &dyn World, console: &mut Console<'_>, arguments: &[OsString])
         stdout.end_line();
     }
     match stdout.lost {
-        Some(error) if !is_hook_call(arguments) => {
+        Some(error) if !CommandLine::new(arguments).is_hook_call() => {
             console.eprint(&format!("could not write to standard output: {error}"));
             EXIT_BROKEN
         }
@@ -130,11 +127,14 @@ pub fn run(world: &dyn World, console: &mut Console<'_>, arguments: &[OsString])
     }
 }
 
-/// Returns the directory that `-C` names behind the command. The caller starts there, so that no command has to know it.
+/// Returns the directory that `-C` names, wherever it stands. The caller starts there, so that no command has to know it.
 #[must_use]
-pub fn late_directory(arguments: &[OsString]) -> Option<PathBuf> {
-    let is_named = arguments.iter().any(|it| it.as_encoded_bytes().starts_with(b"-C"));
-    line::parse(arguments).ok().filter(|_| is_named)?.directory
+pub fn directory(arguments: &[OsString]) -> Option<PathBuf> {
+    let before = CommandLine::new(arguments).directory();
+    // To read the whole line costs more than a hook.
+    let is_named = |it: &OsString| it.as_encoded_bytes().starts_with(b"-C");
+    let behind = before.is_none() && arguments.iter().any(is_named);
+    before.or_else(|| line::parse(arguments).ok().filter(|_| behind)?.directory)
 }
 
 /// Returns what to say if a `policyd` of another release started this program.
@@ -149,8 +149,9 @@ pub fn other_release(world: &dyn World) -> Option<String> {
 
 /// Refuses to run a command. A hook is answered.
 pub fn refuse(console: &mut Console<'_>, arguments: &[OsString], problem: &str) -> u8 {
-    if is_hook_call(arguments) {
-        console.print(&not_analyzed_answer(arguments, &format!("{problem}.")));
+    let line = CommandLine::new(arguments);
+    if line.is_hook_call() {
+        console.print(&line.not_analyzed_answer(&format!("{problem}.")));
         return EXIT_OK;
     }
     console.eprint(problem);
@@ -161,7 +162,6 @@ pub fn refuse(console: &mut Console<'_>, arguments: &[OsString], problem: &str) 
 fn command(world: &dyn World, console: &mut Console<'_>, arguments: &[OsString]) -> u8 {
     let fenced = project::fenced(world, &project::find(world, None));
     let world = fenced.as_ref().map_or(world, |it| it as &dyn World);
-    let arguments = &line::grouped(arguments);
     if let Some(words) = help::nested(arguments) {
         return help::run(console, &words);
     }
@@ -251,15 +251,13 @@ fn set_terminal(world: &dyn World, console: &mut Console<'_>, color: Color) {
 }
 
 /// Whether the help of the program is shown, and not that of a command.
-fn is_help_of_program(error: &clap::Error, arguments: &[OsString]) -> bool {
-    let line = Arguments::command();
-    let is_command =
-        |it: &OsString| it.to_str().is_some_and(|it| line.find_subcommand(it).is_some());
+fn is_help_of_program(error: &clap::Error, line: CommandLine<'_>) -> bool {
     let shows_help = matches!(
         error.kind(),
         ErrorKind::DisplayHelp | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
     );
-    shows_help && !arguments.iter().skip(1).any(is_command)
+    let program = Arguments::command();
+    shows_help && line.command().is_none_or(|it| program.find_subcommand(it).is_none())
 }
 
 /// A hook whose command line is wrong must not block: exit code 2 means "block" to its caller.
@@ -270,7 +268,8 @@ fn usage(
     arguments: &[OsString],
 ) -> u8 {
     set_terminal(world, console, Color::Auto);
-    let text = match is_help_of_program(error, arguments) {
+    let line = CommandLine::new(arguments);
+    let text = match is_help_of_program(error, line) {
         true => help_groups::short(console.screen()),
         false => error.render().to_string(),
     };
@@ -278,27 +277,27 @@ fn usage(
         console.print(&text);
         return EXIT_OK;
     }
-    if is_hook_call(arguments) || (!names_a_command(arguments) && console.stdin_is_json(world)) {
+    if line.is_hook_call() || (!names_a_command(line) && console.stdin_is_json(world)) {
         let ends = |it: &str| it.starts_with("Usage") || it.starts_with("For more");
         let wrong = text.lines().take_while(|it| !ends(it)).map(str::trim);
         let wrong = wrong.collect::<Vec<_>>().join(" ");
         let wrong = wrong.trim().trim_start_matches("error: ");
-        let event = option_in(arguments, "--hook").filter(|it| EventKind::find(it).is_some());
+        let event = line.option("--hook").filter(|it| EventKind::find(it).is_some());
         let event = event.unwrap_or_else(|| "stop".to_owned());
         let notice = format!(
             "policyd: {wrong}; the hook did nothing. Its command line should be `policyd eval --hook {event}`."
         );
-        let caller = caller_in(arguments);
+        let caller = line.caller();
         let mut response = HookResponse::not_analyzed(caller, "its hook line is invalid");
         response.notice = Some(notice);
         console.print(&hook::speak(caller, &response, None).0);
         return EXIT_OK;
     }
     console.eprint_as_is(&text);
-    let is_check = arguments.get(1).is_some_and(|it| it == "check");
+    let is_check = line.command() == Some("check");
     let is_line = error.kind() == ErrorKind::InvalidSubcommand
         || (error.kind() == ErrorKind::UnknownArgument && is_check);
-    if let Some(hint) = check::hint_at_words(arguments).filter(|_| is_line) {
+    if let Some(hint) = check::hint_at_words(line).filter(|_| is_line) {
         console.eprint_as_is(&format!("{hint}\n"));
     }
     EXIT_USAGE
@@ -306,22 +305,21 @@ fn usage(
 
 /// Whether the arguments name a command, or nearly one that is not `eval`: then a person or a script
 /// called.
-fn names_a_command(arguments: &[OsString]) -> bool {
-    let line = Arguments::command();
-    let known: Vec<&str> = line.get_subcommands().map(clap::Command::get_name).collect();
-    let words: Vec<_> = arguments.iter().skip(1).map(|it| it.to_string_lossy()).collect();
-    let first = words.iter().find(|it| !it.starts_with('-'));
-    if first.is_some_and(|it| known.contains(&it.as_ref())) {
+fn names_a_command(line: CommandLine<'_>) -> bool {
+    let program = Arguments::command();
+    let known: Vec<&str> = program.get_subcommands().map(clap::Command::get_name).collect();
+    let first = line.command();
+    if first.is_some_and(|it| known.contains(&it)) {
         return true;
     }
     // `policyd stop` is a hook line without `eval --hook`, although the command `top` has a similar name.
-    let names_event = first.is_some_and(|it| EventKind::find(it).is_some());
-    if names_event || words.iter().any(|it| it == "--hook" || it.starts_with("--hook=")) {
+    if first.is_some_and(|it| EventKind::find(it).is_some()) || line.names_hook() {
         return false;
     }
     let is_command = |it: &str| it != "eval" && known.contains(&it);
     let near = first.and_then(|it| nearest(it, &known));
-    words.iter().any(|it| is_command(it)) || near.is_some_and(is_command)
+    let is_named = |it: &OsString| it.to_str().is_some_and(is_command);
+    line.words().iter().any(is_named) || near.is_some_and(is_command)
 }
 
 #[cfg(test)]
@@ -339,7 +337,7 @@ mod tests {
                 let action = BreakerAction::Allow { key: call.key, format };
                 format!("{:?}", Command::Breaker(arguments::BreakerArguments { action }))
             };
-            let short = policyd_eval::line::plain_allow_call(&arguments).map(wrapped);
+            let short = CommandLine::new(&arguments).plain_allow_call().map(wrapped);
             assert!(short.is_none() || short == read.ok(), "{words:?}");
             short.is_some()
         };
@@ -353,6 +351,21 @@ mod tests {
     }
 
     #[test]
+    fn a_directory_is_read_wherever_it_stands() {
+        for line in [
+            "policyd -C x lint",
+            "policyd lint -C x",
+            "policyd lint -Cx",
+            "policyd state list -C x",
+            "policyd --color never state -C x list",
+            "policyd eval --hook stop -C x",
+        ] {
+            let words: Vec<OsString> = line.split(' ').map(Into::into).collect();
+            assert_eq!(directory(&words), Some(PathBuf::from("x")), "{line}");
+        }
+    }
+
+    #[test]
     fn the_plain_hook_call_means_what_the_full_reader_says() {
         let plain = |words: &[&str]| {
             let arguments: Vec<OsString> = words.iter().map(OsString::from).collect();
@@ -360,7 +373,7 @@ mod tests {
                 Ok(Command::Eval(it)) => Some(it.into()),
                 _ => None,
             };
-            let short = plain_hook_call(&arguments);
+            let short = CommandLine::new(&arguments).plain_hook_call();
             assert!(short.is_none() || short == read, "{words:?}");
             short.is_some()
         };

@@ -8,6 +8,7 @@ use clap::{ArgAction, CommandFactory, FromArgMatches, Subcommand};
 use super::arguments::{Arguments, DebugAction};
 use super::{Console, EXIT_BROKEN, EXIT_OK, EXIT_USAGE};
 use policyd_book::{EXAMPLES, PAGES, Page};
+use policyd_eval::line::CommandLine;
 use policyd_harness::HARNESSES;
 use policyd_lint as lint;
 use policyd_report::schemas;
@@ -30,25 +31,17 @@ pub fn command_line() -> clap::Command {
 
 /// Reads the arguments; an option that is not given may be set by its variable.
 pub(super) fn parse(arguments: &[OsString]) -> Result<Arguments, clap::Error> {
-    let mut matches = described(arguments).try_get_matches_from(arguments)?;
+    let arguments = grouped(arguments);
+    let mut matches = described(&arguments).try_get_matches_from(&arguments)?;
     Arguments::from_arg_matches_mut(&mut matches)
 }
 
 /// Inserts `debug` before a command of this group: `policyd state list` means `policyd debug state list`.
 pub(super) fn grouped(arguments: &[OsString]) -> Vec<OsString> {
+    let line = CommandLine::new(arguments);
     let mut words = arguments.to_vec();
-    let mut at = 1;
-    while let Some(word) = words.get(at).map(|it| it.to_string_lossy()) {
-        match word.as_ref() {
-            "--color" | "-C" => at += 2,
-            it if it.starts_with('-') => at += 1,
-            it => {
-                if DebugAction::has_subcommand(it) {
-                    words.insert(at, DEBUG_COMMAND.into());
-                }
-                break;
-            }
-        }
+    if line.command().is_some_and(DebugAction::has_subcommand) {
+        words.insert(line.command_index(), DEBUG_COMMAND.into());
     }
     words
 }

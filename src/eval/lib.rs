@@ -4,10 +4,10 @@
 //! Does not contain: the evaluation (`policyd-gate`), and any other command.
 //!
 //! ```
-//! use policyd_eval::line::plain_hook_call;
+//! use policyd_eval::line::CommandLine;
 //!
 //! let words = ["policyd", "eval", "--hook", "stop"].map(Into::into);
-//! assert_eq!(plain_hook_call(&words).unwrap().hook, "stop");
+//! assert_eq!(CommandLine::new(&words).plain_hook_call().unwrap().hook, "stop");
 //! ```
 
 pub mod breaker;

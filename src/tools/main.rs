@@ -12,19 +12,19 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use policyd_base::programs::{COMPILE_PACK, FRONT, FRONT_RELEASE, beside};
-use policyd_tools::cli::{self, Console};
+use policyd_tools::cli::{self, CommandLine, Console};
 use policyd_tools::compiler;
 use policyd_tools::net::RealNetwork;
 use policyd_tools::world::real::RealWorld;
 use policyd_workspace::project_variables;
 
 fn main() -> ExitCode {
-    let mut arguments: Vec<OsString> = std::env::args_os().collect();
+    let arguments: Vec<OsString> = std::env::args_os().collect();
     if arguments.get(1).is_some_and(|it| it == COMPILE_PACK) {
         return compile_pack();
     }
-    let directory = cli::take_directory(&mut arguments).or_else(|| cli::late_directory(&arguments));
-    let hook = cli::is_hook_call(&arguments);
+    let line = CommandLine::new(&arguments);
+    let hook = line.is_hook_call();
     if hook {
         // A hook writes its answer and nothing else. The panic is reported below.
         std::panic::set_hook(Box::new(|_| {}));
@@ -34,14 +34,14 @@ fn main() -> ExitCode {
         world = world.with_program(front);
     }
     if hook {
-        cli::prepare_crash_answer(&world, &arguments);
+        line.prepare_crash_answer(&world);
     }
-    if let Some(directory) = &directory {
-        match world.enter(directory) {
+    if let Some(directory) = cli::directory(&arguments) {
+        match world.enter(&directory) {
             Ok(entered) => world = entered,
             Err(error) => {
                 let why = format!("the directory {} cannot be used: {error}", directory.display());
-                return refuse(hook, &arguments, &why);
+                return refuse(line, &why);
             }
         }
     }
@@ -66,7 +66,7 @@ fn main() -> ExitCode {
         Ok(code) => ExitCode::from(code),
         // Nothing was said yet: an answer is spoken last, in one write.
         Err(_) if hook => {
-            let answer = cli::internal_error_answer(&arguments);
+            let answer = line.internal_error_answer();
             drop(std::io::stdout().lock().write_all(answer.as_bytes()));
             ExitCode::SUCCESS
         }
@@ -92,9 +92,9 @@ fn compile_pack() -> ExitCode {
 }
 
 /// Refuses a command line. A hook is answered.
-fn refuse(hook: bool, arguments: &[OsString], why: &str) -> ExitCode {
-    if hook {
-        let answer = cli::not_analyzed_answer(arguments, &format!("{why}."));
+fn refuse(line: CommandLine<'_>, why: &str) -> ExitCode {
+    if line.is_hook_call() {
+        let answer = line.not_analyzed_answer(&format!("{why}."));
         drop(std::io::stdout().lock().write_all(answer.as_bytes()));
         return ExitCode::SUCCESS;
     }
