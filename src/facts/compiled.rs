@@ -57,6 +57,8 @@ pub struct CompiledKind {
     programs: Vec<CommandPattern>,
     except: Vec<CommandPattern>,
     except_kinds: Vec<String>,
+    /// Names of classes whose commands repair what a command of this class reported.
+    pub repaired_by: Vec<String>,
     tasks: Vec<String>,
     except_tasks: Vec<String>,
     /// Whether its commands are never evidence for another class.
@@ -285,6 +287,7 @@ impl CompiledKind {
             programs: kind.programs.iter().map(|text| CommandPattern::parse(text)).collect(),
             except: kind.except.iter().map(|text| CommandPattern::parse(text)).collect(),
             except_kinds: kind.except_kinds.clone(),
+            repaired_by: kind.repaired_by.clone(),
             tasks: kind.tasks.clone(),
             except_tasks: kind.except_tasks.clone(),
             no_evidence: kind.no_evidence,
@@ -320,6 +323,12 @@ impl CompiledKind {
 
     fn names(&self, program: &Program, lens: &CompiledMatchers) -> bool {
         self.programs.iter().any(|pattern| lens.runs(program, pattern))
+    }
+
+    /// Returns whether one pattern of this class matches both programs: `black` matches `black --check`.
+    #[must_use]
+    pub fn names_both(&self, one: &Program, other: &Program, lens: &CompiledMatchers) -> bool {
+        self.programs.iter().any(|it| lens.runs(one, it) && lens.runs(other, it))
     }
 
     fn excludes(&self, program: &Program, lens: &CompiledMatchers) -> bool {

@@ -71,6 +71,9 @@ pub struct CommandKind {
     pub except: Vec<String>,
     /// Names of classes whose commands do not belong to this class: `dry_run`.
     pub except_kinds: Vec<String>,
+    /// Names of classes whose successful commands repair what a command of this class reported, if one of their patterns
+    /// matches both: `black` after `black --check`.
+    pub repaired_by: Vec<String>,
     /// Words in the names of tasks and scripts of this class: `test`, `spec`.
     pub tasks: Vec<String>,
     /// Words in the names of tasks and scripts that do not belong to the class: `lint`.

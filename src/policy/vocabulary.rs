@@ -199,6 +199,9 @@ record! {
         except: TEXTS => except, "Command patterns that are not of this kind.";
         except_kinds: TEXTS => except_kinds,
             "Kinds whose commands are not of this kind, whatever else they are: `dry_run`.";
+        repaired_by: TEXTS => repaired_by,
+            "Kinds whose successful commands repair what a command of this kind reported, if one of \
+             their patterns matches both: `black` after `black --check`.";
         tasks: TEXTS => tasks,
             "Words in the names of tasks and scripts of this kind: `test` for `make unit-test`, \
              `bin/test`, and `mise run test`. A command of the kind behind another program \

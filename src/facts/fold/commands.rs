@@ -93,6 +93,9 @@ impl Facts {
         shown.iter().for_each(|name| self.kind_shown(name, &command));
         for (kind, verdict, quote) in judged {
             self.kind_ended(kind, &command, verdict, &quote, ending.output);
+            if verdict == CommandVerdict::Passed {
+                self.repaired_by(kind, &command, lens);
+            }
         }
         drop_older_outputs(&mut self.commands.recent);
     }
@@ -146,6 +149,30 @@ impl Facts {
         }
         if kind.last.seq == command.seq {
             kind.last = judged(command, verdict, quote);
+        }
+    }
+
+    /// Counts a successful command of one class as a pass of each class whose last failure it repaired: `black` after
+    /// `black --check`.
+    fn repaired_by(
+        &mut self,
+        by: &CompiledKind,
+        command: &Rc<ShellCommand>,
+        lens: &CompiledMatchers,
+    ) {
+        for class in lens.kinds().iter().filter(|it| it.repaired_by.contains(&by.name)) {
+            let Some(kind) = self.commands.by_kind.get_mut(&class.name) else { continue };
+            let mut reported = kind.last.programs.iter().filter(|it| class.includes(it, lens));
+            let is_repaired = |failed: &Program| {
+                command.programs.iter().any(|it| by.names_both(it, failed, lens))
+            };
+            let failed = kind.last.verdict == CommandVerdict::Failed && kind.last.seq < command.seq;
+            if failed && reported.clone().next().is_some() && reported.all(is_repaired) {
+                let kind = Rc::make_mut(kind);
+                kind.last_passed_seq = command.seq;
+                kind.last_passed_text.clone_from(&command.text);
+                kind.last = judged(command, CommandVerdict::Passed, "");
+            }
         }
     }
 

@@ -148,7 +148,7 @@ pub(super) fn unused_names<'s>(subject: &'s Subject<'_>) -> Vec<UnusedName<'s>> 
             let calls: Vec<String> = functions.iter().map(|it| format!("{it}{name}\"")).collect();
             let asked = |text: &str| calls.iter().any(|it| text.contains(it));
             let listed = |it: &crate::subject::Leaf<'_>| {
-                matches!(it.key, "files" | "except_files" | "except_kinds")
+                matches!(it.key, "files" | "except_files" | "except_kinds" | "repaired_by")
                     && it.node.text() == Some(name)
             };
             let named = sites.iter().any(|it| asked(it))
