@@ -42,6 +42,7 @@ mod probes;
 mod project_files;
 mod project_view;
 mod reactions;
+mod read_files;
 mod report;
 mod request;
 mod scripts;

@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use super::read_files;
 use policyd_base::limits::{CALL_PATCH_BYTES_MAX, CALL_PATCHES_MAX, CALL_PATHS_MAX};
 use policyd_facts::call::{
     Access, Call, CallDisk, CallEnvironment, FileAccess, LinkTarget, ResolvedPath, ScriptFile,
@@ -19,6 +20,7 @@ const STEPS_MAX: usize = 8;
 
 /// Adds to a call what the disk knows of it.
 pub(super) fn inspect_paths(world: &dyn World, call: &mut Call, environment: &mut CallEnvironment) {
+    read_files::expand_patterns(world, call);
     let patches = call.patches.clone();
     for patch in patches.iter().take(CALL_PATCHES_MAX) {
         match world.read(Path::new(&patch.path), CALL_PATCH_BYTES_MAX) {
@@ -266,7 +268,7 @@ fn is_program(bytes: &[u8]) -> bool {
 }
 
 /// Returns a glob in which each `[…]` is a `?`, which fits the same names and more.
-fn without_sets(glob: &str) -> String {
+pub(super) fn without_sets(glob: &str) -> String {
     let mut out = String::new();
     let mut rest = glob;
     while let Some((before, behind)) = rest.split_once('[') {

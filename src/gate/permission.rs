@@ -10,6 +10,7 @@ use super::client_rules::ClientRules;
 use super::context::GateContext;
 use super::diagnostics::Diagnostics;
 use super::guards::{GuardDecision, GuardEvaluation};
+use super::read_files;
 use super::request::Request;
 use policyd_evaluation::Detail;
 use policyd_evaluation::combine::Decision;
@@ -47,7 +48,9 @@ pub(super) fn find_objection(
     call_facts: &CallFacts,
     diagnostics: &mut Diagnostics,
 ) -> Objection {
-    let why = sandbox_escape(context, call_facts).or_else(|| rules.objection(call_facts, context));
+    let why = sandbox_escape(context, call_facts)
+        .or_else(|| rules.objection(call_facts, context))
+        .or_else(|| read_files::secret_within(context.world, call_facts, &context.words.lens));
     if why.is_some() {
         return Objection { why, preferences: None };
     }

@@ -53,17 +53,31 @@ const MADE_OF_TEXT: [&str; 8] = [
 /// Letters of options of interpreters that take the rest of their word: `perl -MEncode`.
 const TAKES_REST: [char; 7] = ['M', 'm', 'I', 'r', 'W', 'X', 'l'];
 
+/// Where the code of an interpreter comes from, if its text is not in the line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum CodeSource {
+    /// The file that this argument names.
+    Argument(usize),
+    /// The output of these programs.
+    Programs(Vec<usize>),
+    /// The standard input.
+    Input,
+}
+
 impl Scanner<'_> {
-    /// Finds the code that an interpreter runs. Returns the index of the argument that is a file of code.
-    pub(super) fn find_code(&self, program: &mut Invocation, scope: &ShellState) -> Option<usize> {
+    /// Finds the code that an interpreter runs. Returns where it comes from, if it is not in the line.
+    pub(super) fn find_code(
+        &self,
+        program: &mut Invocation,
+        scope: &ShellState,
+    ) -> Option<CodeSource> {
         let known = &self.context.knowledge.interpreters;
         let is_row = |it: &&Interpreter| word_matches(&it.program, &program.name);
         let row = known.named(&program.name).find(is_row)?;
         if powershell::is_one(&program.name)
             && let Some(code) = powershell::code(&program.args)
         {
-            given(program, code);
-            return None;
+            return given(program, code);
         }
         let mut words = program.args.iter().enumerate();
         while let Some((at, word)) = words.next() {
@@ -73,8 +87,7 @@ impl Scanner<'_> {
                     Some(at) => Some(word.tail(at)),
                     None => words.next().map(|it| it.1.clone()),
                 };
-                given(program, code.unwrap_or_default());
-                return None;
+                return given(program, code.unwrap_or_default());
             }
             // `python -m module`, `python -mmodule`
             let is_glued =
@@ -103,8 +116,9 @@ impl Scanner<'_> {
             } else if word.pipe || written.is_some() {
                 program.runs_unknown = true;
                 program.fed_by.extend(written.into_iter().flat_map(|it| it.from));
+                return Some(CodeSource::Programs(word.from.clone()));
             } else {
-                return Some(at);
+                return Some(CodeSource::Argument(at));
             }
             return None;
         }
@@ -113,7 +127,10 @@ impl Scanner<'_> {
         }
         match &program.input.text {
             Some(text) => program.code.clone_from(text),
-            None => program.runs_unknown = program.input.piped,
+            None => {
+                program.runs_unknown = program.input.piped;
+                return Some(CodeSource::Input);
+            }
         }
         None
     }
@@ -551,10 +568,12 @@ fn given_code(row: &Interpreter, text: &str) -> Option<Option<usize>> {
 
 /// Records the code that a program runs. The code may be unknown: a variable or the output of
 /// another program.
-fn given(program: &mut Invocation, code: ShellText) {
+fn given(program: &mut Invocation, code: ShellText) -> Option<CodeSource> {
     let unknown_start = code.known_part().trim().is_empty();
     program.runs_unknown |= !code.is_known() && (unknown_start || !code.from.is_empty());
+    let from = (!code.is_known() && !code.from.is_empty()).then_some(code.from);
     program.code = code.text;
+    from.map(CodeSource::Programs)
 }
 
 /// Returns the directories and patterns that code lists.

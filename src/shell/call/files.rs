@@ -448,7 +448,7 @@ fn files_of_row(
     let target_given = !into.is_empty();
     let marked = row.marked_options.iter();
     let marked = marked.flat_map(|it| program.values(it).chain(program.bundled_values(it, values)));
-    touched.extend(marked.filter(names_marked_file).map(|it| (Access::Read, it)));
+    touched.extend(marked.filter_map(|it| Some((Access::Read, marked_file(&it)?))));
     let operands = row.file_operands(program, own_words, values);
     let files = operands.iter();
     let files: Vec<&&ShellText> =
@@ -488,14 +488,21 @@ pub(super) fn path_of_source(source: &ShellText) -> Option<&str> {
     }
 }
 
-/// Returns whether the value of an option can name a file behind `@`: `@file`, `name=@file`, `name@file`. A text that
-/// begins in another way does not.
-fn names_marked_file(value: &ShellText) -> bool {
+/// Returns the file that the value of an option names: behind `@`, `name=@`, `name@`, or `name=<`. `None` if the value is a text.
+fn marked_file(value: &ShellText) -> Option<ShellText> {
+    if value.known_to == 0 {
+        return Some(value.clone());
+    }
     let is_name = |it: &str| it.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '-'));
     let text = value.text.as_str();
-    value.known_to == 0
-        || text.split_once('@').is_some_and(|(before, _)| is_name(before))
-        || ["=@", "=<"].iter().any(|it| text.contains(it))
+    let marked = ["=@", "=<"].iter().find_map(|it| Some(text.find(it)? + it.len()));
+    let named = || text.find('@').filter(|it| text.get(..*it).is_some_and(is_name));
+    let at = marked.or_else(|| named().map(|it| it + 1))?;
+    let file = value.tail(at);
+    // Parameters of the file follow behind a comma or a semicolon.
+    let end = file.text.find([',', ';']).unwrap_or(file.text.len());
+    let text = file.text.get(..end).unwrap_or_default().to_owned();
+    Some(ShellText { known_to: file.known_to.min(text.len()), text, ..file })
 }
 
 /// Returns the files that a program creates in its target directory: one for each source with a

@@ -5,6 +5,7 @@
 //! Does not contain: options and operands (`invocation`), wrappers (`wrappers`), the files that a program touches
 //! (`files`), code of other languages (`code`).
 
+use super::code::CodeSource;
 use super::find::{find_roots, found_files};
 use super::hidden::OUTPUT_PIPE;
 use super::invocation::{Invocation, StandardInput, is_standard_input};
@@ -146,10 +147,27 @@ impl Scanner<'_> {
             program.fed_by.extend(written.into_iter().flat_map(|it| it.from));
             let args = program.args.get(1..).unwrap_or_default();
             self.run_file(&file, ScriptKind::Shell, args, scope);
-        } else if let Some(at) = self.find_code(&mut program, scope) {
-            let (file, args) = program.args.split_at(at + 1);
+            self.run_printed(&file.from, &ScriptKind::Shell, scope);
+            let inputs = if is_input { redirects.reads.as_slice() } else { &[] };
+            inputs.iter().for_each(|it| self.run_file(it, ScriptKind::Shell, args, scope));
+        } else if let Some(code) = self.find_code(&mut program, scope) {
             let kind = ScriptKind::Code(program.name.clone());
-            file.last().into_iter().for_each(|it| self.run_file(it, kind.clone(), args, scope));
+            match code {
+                CodeSource::Argument(at) => {
+                    let (file, args) = program.args.split_at(at + 1);
+                    file.last()
+                        .into_iter()
+                        .for_each(|it| self.run_file(it, kind.clone(), args, scope));
+                }
+                CodeSource::Programs(from) => self.run_printed(&from, &kind, scope),
+                CodeSource::Input => {
+                    self.run_printed(&program.input.from, &kind, scope);
+                    redirects
+                        .reads
+                        .iter()
+                        .for_each(|it| self.run_file(it, kind.clone(), &[], scope));
+                }
+            }
         }
         // The line may start a file that it wrote itself: `./x.sh`.
         if program.called.text.contains('/')

@@ -397,9 +397,19 @@ impl Scanner<'_> {
     /// Returns the files that an unknown input consists of: `cat x.sql | psql`.
     pub(super) fn printed_files(&self, input: &StandardInput) -> Vec<ShellText> {
         let feeding = input.from.iter().filter_map(|it| self.call.programs.get(*it));
-        let printers = feeding.filter(|it| it.name == "cat" && input.text.is_none());
-        let files = printers.flat_map(|it| &it.args).filter(|it| !it.text.starts_with('-'));
-        files.cloned().collect()
+        // `$(<x)` is a `:` that reads.
+        let prints = |it: &&Invocation| matches!(it.name.as_str(), "cat" | ":");
+        let printers = feeding.filter(|it| prints(it) && input.text.is_none());
+        let files = printers.flat_map(|it| it.args.iter().chain(&it.reads));
+        files.filter(|it| !it.text.starts_with('-')).cloned().collect()
+    }
+
+    /// Analyzes the files whose content is the text of a shell or the code of a program: `eval "$(cat x)"`, `sh <(cat x)`.
+    pub(super) fn run_printed(&mut self, from: &[usize], kind: &ScriptKind, scope: &ShellState) {
+        let printed = StandardInput { from: from.to_vec(), ..StandardInput::default() };
+        for file in self.printed_files(&printed) {
+            self.run_file(&file, kind.clone(), &[], scope);
+        }
     }
 
     /// Analyzes a module of Python: `python -m tools.wipe`.

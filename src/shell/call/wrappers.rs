@@ -324,6 +324,7 @@ impl Scanner<'_> {
                 ..self.build_invocation(words, scope, input, wrappers.clone())
             };
             self.add_program(program);
+            self.run_printed(&text.from, &ScriptKind::Shell, scope);
         }
         if unknown_start && !text.from.is_empty() {
             return ShellOutput::default();
@@ -426,6 +427,7 @@ impl Scanner<'_> {
         let mut program = self.build_invocation(&words, scope, input, wrappers.clone());
         if file.pipe || written.is_some() {
             self.run_file(file, ScriptKind::Shell, args, scope);
+            self.run_printed(&file.from, &ScriptKind::Shell, scope);
             program = self.build_invocation(&all, scope, input, wrappers);
             program.runs_unknown = true;
             program.fed_by.extend(written.into_iter().flat_map(|it| it.from));
