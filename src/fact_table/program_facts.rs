@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
+use regex::{Regex, RegexBuilder};
 use rhai::Dynamic;
 
 use super::FactError;
@@ -22,8 +23,10 @@ use policyd_facts::call::{
     is_nowhere,
 };
 use policyd_facts::glob::word_matches;
+use policyd_facts::lens::ValueOptions;
 use policyd_facts::pattern::CommandPattern;
 use policyd_facts::shell::quote;
+use policyd_yaml::rows::Rows;
 
 /// Wrappers that start a program for each item of a list.
 const REPEATERS: [&str; 3] = ["xargs", "parallel", "find"];
@@ -160,6 +163,24 @@ pub(super) const ROWS: &[FactRow] = &[
                     Some(unknown) => Err(not_known(&unknown.text).into()),
                     None => Ok(false.into()),
                 }
+            })
+        },
+    ),
+    method(
+        Subject::Invocation,
+        "selects",
+        WORDS,
+        (Type::Bool, Structure),
+        [
+            "Whether `pkill`, `pgrep`, or `killall` selects one of these processes, each a command line. Their operand can be a \
+             regular expression, and with `-f` it is looked for in the whole line.",
+            "program.selects([\"policyd eval --hook stop\"])",
+        ],
+        |it, args| {
+            let (processes, values) = (list(args)?, values(it));
+            on_program(it, |it, _, _| match process_selector(it, values)? {
+                Some(selector) => Ok(processes.texts().iter().any(|it| selector.fits(it)).into()),
+                None => Ok(false.into()),
             })
         },
     ),
@@ -718,6 +739,55 @@ fn on_program(
         None => Err("no program was recognized".into()),
     })
 }
+
+/// Which processes a program finds or ends by their names.
+struct ProcessSelector {
+    patterns: Vec<Regex>,
+    /// Whether it looks at the whole command line.
+    whole_line: bool,
+}
+
+impl ProcessSelector {
+    /// Returns whether a process with this command line is selected.
+    fn fits(&self, line: &str) -> bool {
+        let name = line.split(' ').next().unwrap_or_default();
+        let text = if self.whole_line { line } else { name };
+        self.patterns.iter().any(|it| it.is_match(text))
+    }
+}
+
+/// Reads which processes `pkill`, `pgrep`, or `killall` selects. `None` for another program.
+fn process_selector(
+    program: &Invocation,
+    values: &Rows<ValueOptions>,
+) -> Result<Option<ProcessSelector>, FactError> {
+    let has = |options: &[&str]| options.iter().any(|it| program.has(it, values));
+    let is_exact = match program.name.as_str() {
+        "pkill" | "pgrep" => has(&["-x", "--exact"]),
+        "killall" => !has(&["-r", "--regexp"]),
+        _ => return Ok(None),
+    };
+    let mut patterns = Vec::new();
+    for operand in program.operands(values) {
+        let text = operand.all().ok_or_else(|| not_known(&operand.text))?;
+        let pattern = match (is_exact, program.name.as_str()) {
+            (true, "killall") => format!("^{}$", regex::escape(text)),
+            (true, _) => format!("^({text})$"),
+            (false, _) => text.to_owned(),
+        };
+        match RegexBuilder::new(&pattern).size_limit(SELECTOR_BYTES_MAX).build() {
+            Ok(compiled) => patterns.push(compiled),
+            Err(regex::Error::CompiledTooBig(_)) => return Err(not_known(text).into()),
+            // The program itself refuses what is no regular expression.
+            Err(_) => {}
+        }
+    }
+    let whole_line = program.name != "killall" && has(&["-f", "--full"]);
+    Ok(Some(ProcessSelector { patterns, whole_line }))
+}
+
+/// Limit for a compiled pattern of process names.
+const SELECTOR_BYTES_MAX: usize = 1024 * 1024;
 
 /// Returns the places of the files that fit.
 fn places(seen: &CallFacts, fits: impl Fn(&FileAccess) -> bool) -> Rc<[ResolvedPath]> {

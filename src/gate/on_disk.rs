@@ -21,6 +21,9 @@ const STEPS_MAX: usize = 8;
 /// Adds to a call what the disk knows of it.
 pub(super) fn inspect_paths(world: &dyn World, call: &mut Call, environment: &mut CallEnvironment) {
     read_files::expand_patterns(world, call);
+    let program = world.program().and_then(|it| world.real_path(&it).ok());
+    let program = program.map(|it| it.display().to_string()).unwrap_or_default();
+    environment.program = in_shell(&program).into_owned();
     let patches = call.patches.clone();
     for patch in patches.iter().take(CALL_PATCHES_MAX) {
         match world.read(Path::new(&patch.path), CALL_PATCH_BYTES_MAX) {

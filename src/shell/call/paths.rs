@@ -11,9 +11,12 @@ use std::sync::{Arc, OnceLock};
 
 use serde::{Deserialize, Serialize};
 
+use self::own_program::OWN_PROGRAM;
 use super::shell_text::ShellText;
 use crate::glob::{PathGlob, word_matches};
 use crate::path::in_shell;
+
+mod own_program;
 
 /// Where a call happens.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -31,6 +34,9 @@ pub struct CallEnvironment {
     /// File in which the client records the session. Empty if unknown.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub transcript: String,
+    /// The running program. Empty if unknown.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub program: String,
     /// Resolved paths with symbolic links, by the unresolved path.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub real: BTreeMap<String, LinkTarget>,
@@ -200,6 +206,9 @@ impl PathMatcher {
 
     /// Returns whether the files of the glob are deleted together with a directory.
     fn go_with(&self, folder: &str, is_pattern: bool, around: &CallEnvironment) -> bool {
+        if self.written == OWN_PROGRAM {
+            return around.holds_program(folder);
+        }
         if let Some(rest) = below_project(&self.written) {
             return around.leads_below_project(rest, folder, is_pattern);
         }
@@ -215,6 +224,9 @@ impl PathMatcher {
     /// Returns whether a file of the glob may lie below a directory. For a glob that begins at any
     /// directory, such as `**/.x/a`, only the directories that it names count: `.x`.
     fn lies_below(&self, path: &str, is_pattern: bool, around: &CallEnvironment) -> bool {
+        if self.written == OWN_PROGRAM {
+            return around.holds_program(path);
+        }
         if let Some(rest) = below_home(&self.written) {
             let homes = [around.home.as_str(), around.led_to(&around.home)];
             return homes.into_iter().any(|home| {
@@ -244,6 +256,9 @@ impl PathMatcher {
     }
 
     fn names(&self, path: &str, around: &CallEnvironment) -> bool {
+        if self.written == OWN_PROGRAM {
+            return around.is_program(path);
+        }
         if let Some(rest) = &self.below_project {
             let matches = |it: &str| rest.matches(it);
             return rest.may_match(path) && around.below_project(path).is_some_and(matches);

@@ -67,6 +67,26 @@ fn a_folder_is_meant_by_more_than_its_first_letters() {
 }
 
 #[test]
+fn the_running_program_is_one_place_wherever_it_is() {
+    let own = PathMatchers::new(["<policyd>"]);
+    let fits = |program: &str, path: &str| {
+        let mut around = CallEnvironment::new("/w", "/w", "/home/ada", &[]);
+        program.clone_into(&mut around.program);
+        let place = around.known_place(path, Some("/w"));
+        own.fit(&ResolvedPath { itself: path.ends_with('/'), ..place }, &around)
+    };
+    for path in ["/srv/tools/policyd", "/srv/tools/policyd-tools", "/srv/tools/", "/srv/"] {
+        assert!(fits("/srv/tools/policyd", path), "{path}");
+        assert!(!fits("", path), "{path}");
+    }
+    for path in ["/srv/tools/policyd2", "/srv/tool/", "/srv/tools/x", "/opt/policyd", "/srv/tools"]
+    {
+        assert!(!fits("/srv/tools/policyd", path), "{path}");
+    }
+    assert!(fits("/c/tools/policyd.exe", "/c/tools/policyd-tools.exe"));
+}
+
+#[test]
 fn long_paths_are_looked_through_once() {
     for steps in ["a/", ".pol*/", "*b*/"] {
         let long = format!("/{}x", steps.repeat(500));
