@@ -111,10 +111,11 @@ impl RuleTally {
         }
     }
 
-    /// Counts the result of a guard.
+    /// Counts the result of a guard for a call with this decision.
     fn add_said(
         &mut self,
         verdict: &GuardVerdict,
+        decision: Decision,
         examples_max: usize,
         example: impl FnOnce() -> Example,
     ) {
@@ -125,9 +126,14 @@ impl RuleTally {
             None => self.fired.add(examples_max, example),
             Some(_) => self.unknown.add(examples_max, example),
         }
+        let is_stopped = matches!(decision, Decision::Block | Decision::Halt);
         increase(match verdict.verb {
             GuardAction::Block | GuardAction::Halt => &mut self.would_block,
+            // Nobody is asked about a call that another guard blocks.
+            GuardAction::Ask if is_stopped => return,
             GuardAction::Ask => &mut self.would_ask,
+            // What a recording does not contain is unknown, and no reason to warn.
+            GuardAction::Warn | GuardAction::Context if verdict.unknown.is_some() => return,
             GuardAction::Warn | GuardAction::Context => &mut self.would_warn,
             GuardAction::Allow | GuardAction::Defer | GuardAction::Mask | GuardAction::Remember => {
                 return;
@@ -135,13 +141,17 @@ impl RuleTally {
         });
     }
 
+    /// Counts the result of a check at a stop with this decision.
     fn add(
         &mut self,
         verdict: &CheckVerdict,
+        decision: Decision,
         examples_max: usize,
         example: impl FnOnce() -> Example,
     ) {
-        let interrupts = verdict.enforced == Consequence::Blocks;
+        // The user's words, or the limit of blocks, released the stop.
+        let is_released = verdict.consequence == Consequence::Blocks && decision != Decision::Block;
+        let interrupts = verdict.enforced == Consequence::Blocks && !is_released;
         let example = || Example { interrupts, ..example() };
         match verdict.status {
             CheckStatus::Satisfied => self.silent = self.silent.saturating_add(1),
@@ -150,6 +160,7 @@ impl RuleTally {
             CheckStatus::Unknown(_) => self.unknown.add(examples_max, example),
         }
         match verdict.enforced {
+            Consequence::Blocks if is_released => {}
             Consequence::Blocks => self.would_block = self.would_block.saturating_add(1),
             Consequence::Warns => self.would_warn = self.would_warn.saturating_add(1),
             Consequence::None | Consequence::Recorded => {}
@@ -287,7 +298,7 @@ impl Tally {
         increase(&mut self.judged);
         let max = self.examples_max;
         for (rule, verdict) in self.rules.iter_mut().zip(&outcome.verdicts) {
-            rule.add(verdict, max, || place(verdict.details.clone()));
+            rule.add(verdict, outcome.decision, max, || place(verdict.details.clone()));
         }
         if outcome.decision == Decision::Block {
             self.blocks.add(max, || place(blockers(outcome)));
@@ -316,9 +327,9 @@ impl Tally {
         }
         for it in &guarded.verdicts {
             let guard = self.guard(&it.id, &mut next);
-            guard
-                .into_iter()
-                .for_each(|guard| guard.add_said(it, max, || place(it.format_message())));
+            guard.into_iter().for_each(|guard| {
+                guard.add_said(it, guarded.decision, max, || place(it.format_message()));
+            });
         }
         match guarded.decision {
             Decision::Block | Decision::Halt => {

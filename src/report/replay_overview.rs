@@ -109,7 +109,8 @@ impl<'t> RuleCount<'t> {
             Mode::Enforce | Mode::Warn if effects(rule) > 0 => ("warn", effects(rule)),
             Mode::Enforce | Mode::Warn | Mode::Shadow => ("log", rule.fired.times),
         };
-        let percent = times.saturating_mul(100).checked_div(blocked.times);
+        let rounded = times.saturating_mul(100).saturating_add(blocked.times / 2);
+        let percent = rounded.checked_div(blocked.times);
         let percent = percent.filter(|_| effect == "block");
         let share = percent.map(|percent| Share { percent, all: blocked });
         Self { rule, effect, times, share }
@@ -157,8 +158,7 @@ fn released(tally: &Tally) -> u64 {
 
 /// Returns the most frequent rules: first those that block or ask, then the others.
 fn most_frequent(tally: &Tally) -> Vec<RuleCount<'_>> {
-    let stops = tally.blocks.times.saturating_add(released(tally));
-    let stops = BlockedEvents { times: stops, events: "stops" };
+    let stops = BlockedEvents { times: tally.blocks.times, events: "stops" };
     let calls = BlockedEvents { times: tally.stopped.times, events: "calls" };
     let guards = tally.guards.iter().map(|it| RuleCount::new(it, calls));
     let rules = guards.chain(tally.rules.iter().map(|it| RuleCount::new(it, stops)));
