@@ -138,7 +138,10 @@ fn is_pack_usable(
 ) -> bool {
     let project = directory.map_or_else(|| project::find(world, None), |it| project::at(world, it));
     if named.is_none() {
-        return pack::or_builtin_policy(world, console, &project).is_some();
+        let policy = pack::or_builtin_policy(world, console, &project);
+        let skipped = policy.as_ref().filter(|it| !it.skipped_layer.is_empty());
+        skipped.into_iter().for_each(|it| console.eprint(&it.skipped_layer));
+        return policy.is_some();
     }
     let found = packs::find(world, &project, named);
     pack::require_reviewed(world, console, &found).is_some()

@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::{Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, EXIT_USAGE, ListFormat, LogArguments};
+use crate::lists::print_empty;
 use policyd_app::overview::ProjectScope;
 use policyd_app::sessions::log_reader::{ChangedLog, LogContent, LogQuery, LogReader, ProjectLine};
 use policyd_app::sessions::log_summary::LogSummary;
@@ -63,6 +64,9 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &LogA
         console.eprint(
             "policyd answered no permission prompt\nhelp: `policyd install --approve read` lets it approve calls that only read",
         );
+    }
+    if lines.is_empty() && !(arguments.would_block || arguments.approved || arguments.follow) {
+        print_empty(console, arguments.format, "decision is logged");
     }
     let surplus = lines.len().saturating_sub(arguments.lines);
     let shown = lines.get(surplus..).unwrap_or_default();

@@ -57,6 +57,9 @@ fn what_waits_is_one_list_with_questions_first_and_each_cause_once() {
     );
     let lines = done(&world, "inbox --format compact");
     assert_eq!(lines.lines().count(), items.len(), "{lines}");
+    done(&world, "signal emit PLAN_REVIEW_NEEDED plan=drop-table-users");
+    let text = done(&world, "inbox");
+    assert!(text.contains("drop-table-users"), "nobody approves a plan unseen: {text}");
 }
 
 #[test]

@@ -158,6 +158,7 @@ fn a_users_pack_that_is_broken_is_reported_and_the_project_counts_alone() {
     assert!(doctor.contains(said), "{doctor}");
     assert!(doctor.contains("/home/me/.config/policyd/policies/guards.yaml:1:3"), "{doctor}");
     assert!(run(&world, "rules").err.contains("is not used here"));
+    assert!(run(&world, "check ls").err.contains("is not used here"));
     let start = json!({"session_id": "s", "cwd": "/work", "source": "startup"});
     let said = call(&world, &["eval", "--hook", "session-start"], start.to_string().as_bytes());
     assert!(said.out.contains("is not used here"), "{}", said.out);

@@ -116,6 +116,12 @@ fn an_agent_answers_no_blocked_call_and_changes_none() {
     let refused = other.human(&["allow", "--call", &codes[0]]);
     assert_eq!(refused.code, Some(3), "{refused:?}");
     assert!(refused.stderr.contains("only a human answers"), "{refused:?}");
+    let inbox = other.run(&["inbox", "--format", "json"], b"");
+    let inbox: Value = serde_json::from_str(&done(&inbox).stdout).unwrap();
+    let refused =
+        other.human(&["inbox", "answer", inbox["items"][0]["id"].as_str().unwrap(), "yes"]);
+    assert_ne!(refused.code, Some(0), "{refused:?}");
+    assert!(refused.stderr.contains("only a human answers"), "{refused:?}");
     let update = |sql: &str| postgres::execute(&agent_url, sql).unwrap_err();
     let set = |change: &str| {
         update(&format!(

@@ -31,7 +31,7 @@ use policyd_state::dead_letter::TaskEvent;
 use policyd_state::signal::End;
 use policyd_store::decision_log::log_decision;
 use policyd_store::shared::{
-    AnswerResult, NamedSignal, SharedSignalEnd, SharedStore, SignalResponse,
+    AnswerResult, NamedSignal, SharedSignalEnd, SharedStore, SignalResponse, SyncResult,
 };
 use policyd_store::signals::SignalOutcome;
 use policyd_world::{World, WorldError};
@@ -229,6 +229,11 @@ impl FormAction<'_> {
             Ok(None)
         };
         done?;
+        if let Ok(Some(SyncResult { rejected, .. })) = &sent
+            && !rejected.is_empty()
+        {
+            return Err(refused(format!("The shared store refused it: {}", rejected.join("; "))));
+        }
         Ok(match sent {
             Err(error) => Some(error.to_string()),
             Ok(_) => is_waiting().then(|| "the time for it was over".to_owned()),

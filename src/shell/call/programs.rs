@@ -134,40 +134,11 @@ impl Scanner<'_> {
         }
         self.apply_builtin(&program, scope, input);
         if matches!(program.name.as_str(), "source" | ".") {
-            let file = program.args.first().cloned().unwrap_or_default();
-            let written = self.known_content(&file, scope);
-            let is_input = is_standard_input(&file.text);
-            let read = program.input.text.clone().filter(|_| is_input);
-            let known = written.as_ref().and_then(|it| it.text.clone());
-            if let Some(text) = known.or_else(|| file.piped.clone()).or(read) {
-                return self.scan_text(&text, scope, input);
+            if let Some(output) = self.source_file(&mut program, &redirects, scope, input) {
+                return output;
             }
-            scope.forget_empty();
-            program.runs_unknown = file.pipe || written.is_some() || (is_input && input.piped);
-            program.fed_by.extend(written.into_iter().flat_map(|it| it.from));
-            let args = program.args.get(1..).unwrap_or_default();
-            self.run_file(&file, ScriptKind::Shell, args, scope);
-            self.run_printed(&file.from, &ScriptKind::Shell, scope);
-            let inputs = if is_input { redirects.reads.as_slice() } else { &[] };
-            inputs.iter().for_each(|it| self.run_file(it, ScriptKind::Shell, args, scope));
-        } else if let Some(code) = self.find_code(&mut program, scope) {
-            let kind = ScriptKind::Code(program.name.clone());
-            match code {
-                CodeSource::Argument(at) => {
-                    let (file, args) = program.args.split_at(at + 1);
-                    file.last()
-                        .into_iter()
-                        .for_each(|it| self.run_file(it, kind.clone(), args, scope));
-                }
-                CodeSource::Programs(from) => self.run_printed(&from, &kind, scope),
-                CodeSource::Input => {
-                    self.run_printed(&program.input.from, &kind, scope);
-                    redirects
-                        .reads
-                        .iter()
-                        .for_each(|it| self.run_file(it, kind.clone(), &[], scope));
-                }
-            }
+        } else if let Some(source) = self.find_code(&mut program, scope) {
+            self.run_code_of(&program, source, &redirects.reads, scope);
         }
         // The line may start a file that it wrote itself: `./x.sh`.
         if program.called.text.contains('/')
@@ -198,6 +169,55 @@ impl Scanner<'_> {
             self.run_code(&name, &code, scope);
         }
         output
+    }
+
+    /// Reads the file that `source` runs in this shell. Returns its output if the text is known from the line.
+    fn source_file(
+        &mut self,
+        program: &mut Invocation,
+        redirects: &Redirects,
+        scope: &mut ShellState,
+        input: &StandardInput,
+    ) -> Option<ShellOutput> {
+        let file = program.args.first().cloned().unwrap_or_default();
+        let written = self.known_content(&file, scope);
+        let is_input = is_standard_input(&file.text);
+        let read = program.input.text.clone().filter(|_| is_input);
+        let known = written.as_ref().and_then(|it| it.text.clone());
+        if let Some(text) = known.or_else(|| file.piped.clone()).or(read) {
+            return Some(self.scan_text(&text, scope, input));
+        }
+        scope.forget_empty();
+        program.runs_unknown = file.pipe || written.is_some() || (is_input && input.piped);
+        program.fed_by.extend(written.into_iter().flat_map(|it| it.from));
+        let args = program.args.get(1..).unwrap_or_default();
+        self.run_file(&file, ScriptKind::Shell, args, scope);
+        self.run_printed(&file.from, &ScriptKind::Shell, scope);
+        let inputs = if is_input { redirects.reads.as_slice() } else { &[] };
+        inputs.iter().for_each(|it| self.run_file(it, ScriptKind::Shell, args, scope));
+        None
+    }
+
+    /// Analyzes the code of an interpreter that is not in the line. `reads` are the files that its input is redirected from.
+    fn run_code_of(
+        &mut self,
+        program: &Invocation,
+        source: CodeSource,
+        reads: &[ShellText],
+        scope: &ShellState,
+    ) {
+        let kind = ScriptKind::Code(program.name.clone());
+        let (files, args) = match source {
+            CodeSource::Argument(at) => program.args.split_at(at + 1),
+            CodeSource::Programs(from) => return self.run_printed(&from, &kind, scope),
+            CodeSource::Input => {
+                self.run_printed(&program.input.from, &kind, scope);
+                return reads.iter().for_each(|it| self.run_file(it, kind.clone(), &[], scope));
+            }
+        };
+        if let Some(file) = files.last() {
+            self.run_file(file, kind, args, scope);
+        }
     }
 
     /// Adds a program and returns its output.

@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
+use crate::signals::found::message_of;
 use policyd_base::limits::SHARED_CLOCK_TOLERANCE;
 use policyd_state::signal::{End, Signal, SignalEffect, SignalEvent, SignalPhase, step};
 use policyd_yaml::time::Timestamp;
@@ -108,16 +109,10 @@ impl SharedSignal {
         self.ended.is_none() && self.state().is_pending(now)
     }
 
-    /// Returns the text of a field; empty if the field is absent.
-    fn text(&self, field: &str) -> &str {
-        self.fields.get(field).and_then(Value::as_str).unwrap_or_default()
-    }
-
     /// Returns what the signal says; empty if it has fields of other names only.
     #[must_use]
     pub fn message(&self) -> &str {
-        let fields = ["text", "reason", "message", "input", "plan"];
-        fields.iter().map(|it| self.text(it)).find(|it| !it.is_empty()).unwrap_or_default()
+        message_of(&self.fields)
     }
 
     /// Moves the times to a clock that is ahead. A small difference does not count.

@@ -230,8 +230,8 @@ impl StoredSignal {
 }
 
 /// Returns what the fields of a signal say; empty if they have other names.
-pub(super) fn message_of(fields: &Map<String, Value>) -> &str {
-    let names = ["text", "reason", "message", "input", "decision"];
+pub(in super::super) fn message_of(fields: &Map<String, Value>) -> &str {
+    let names = ["text", "reason", "message", "input", "plan", "decision"];
     let text = |it: &&str| fields.get(*it).and_then(Value::as_str).unwrap_or_default();
     names.iter().map(text).find(|it| !it.is_empty()).unwrap_or_default()
 }

@@ -12,6 +12,7 @@ use super::super::page_context::PageContext;
 use super::layout::{self, PageSection, address, badge, form_token, moment};
 use super::view::PageView;
 use crate::shared_items::{SharedCall, SharedItems};
+use crate::tasks::incidents::Incident;
 use crate::tasks::{StoreLocation, Stores};
 use policyd_evaluation::call_code;
 use policyd_report::dead_letter;
@@ -203,7 +204,14 @@ fn waiting(context: &PageContext<'_>, directory: &str) -> Option<WaitingItems> {
     let signals =
         view.awaiting_human(&open.policy.signals, stores.now).take(ROWS).cloned().collect();
     let lists = stores.queues.peek();
-    let tasks = lists.on(TaskQueue::DeadLetter).take(ROWS).cloned().collect();
+    // The answer to a question also moves its task.
+    let asked = |task: &&Task| {
+        let is_about =
+            |it: &Escalation| Incident::of_question(it, &lists, &[]).tasks.contains(&task.id);
+        escalations.iter().any(|(it, _)| is_about(it))
+    };
+    let tasks = lists.on(TaskQueue::DeadLetter).filter(|it| !asked(it));
+    let tasks = tasks.take(ROWS).cloned().collect();
     Some(WaitingItems { escalations, signals, tasks })
 }
 
