@@ -11,7 +11,7 @@ use std::rc::Rc;
 
 use policyd_arena::Arena;
 use policyd_eval::exit::EXIT_BROKEN;
-use policyd_eval::{Console, EvalCall, breaker, line::CommandLine, run, status_line};
+use policyd_eval::{Console, EvalCall, breaker, line::ArgumentLine, run, status_line};
 use policyd_packs::{self as packs, FoundPack, LoadError};
 use policyd_policy::Policy;
 use policyd_store::configuration::Configurations;
@@ -24,7 +24,7 @@ static ALLOCATOR: Arena = Arena::new();
 
 fn main() -> ExitCode {
     let arguments: Vec<OsString> = std::env::args_os().collect();
-    let line = CommandLine::new(&arguments);
+    let line = ArgumentLine::new(&arguments);
     if let Some(call) = line.plain_hook_call() {
         return answer(&arguments, &call);
     }
@@ -34,7 +34,7 @@ fn main() -> ExitCode {
 
 /// Runs a command that scripts or clients start as often as hooks. `None` for every other command, and if more than the
 /// program of hooks is needed.
-fn run_frequent(line: CommandLine<'_>) -> Option<ExitCode> {
+fn run_frequent(line: ArgumentLine<'_>) -> Option<ExitCode> {
     let run: &dyn Fn(&dyn World, &mut Console<'_>) -> Option<u8> =
         if let Some(call) = line.plain_allow_call() {
             &move |world, console| breaker::allow_here(world, console, &call, load_pack)
@@ -67,7 +67,7 @@ fn with_streams<T>(run: impl FnOnce(&mut Console<'_>) -> T) -> T {
 /// Answers a hook. Its answer is the only thing that is said, and its exit code is 0 whatever happens.
 fn answer(arguments: &[OsString], call: &EvalCall) -> ExitCode {
     std::panic::set_hook(Box::new(|_| {}));
-    let line = CommandLine::new(arguments);
+    let line = ArgumentLine::new(arguments);
     let mut world = RealWorld::new();
     line.prepare_crash_answer(&world);
     if let Some(directory) = line.directory() {
@@ -102,7 +102,7 @@ fn load_pack(world: &dyn World, found: &FoundPack) -> Result<Policy, LoadError> 
 
 /// Runs `policyd-tools` with the same arguments. A hook is answered even if this fails.
 fn other_command(arguments: &[OsString]) -> ExitCode {
-    let line = CommandLine::new(arguments);
+    let line = ArgumentLine::new(arguments);
     if line.is_hook_call() {
         return match sibling::answer(arguments) {
             Ok(answer) => write(&answer),

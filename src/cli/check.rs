@@ -12,7 +12,7 @@ use policyd_app::call_check::CallQuestion;
 use policyd_app::workspace::project;
 use policyd_app::{gate, packs};
 use policyd_base::limits::STDIN_BYTES_MAX;
-use policyd_eval::line::CommandLine;
+use policyd_eval::line::ArgumentLine;
 use policyd_harness::{Harness, claude_code};
 use policyd_report::checked_call;
 use policyd_shell::shell::quote;
@@ -289,7 +289,7 @@ pub(super) fn hint_at_paths(world: &dyn World, console: &mut Console<'_>, paths:
 }
 
 /// Returns how to ask about words that name no command, or that `check` does not read as one command line.
-pub(super) fn hint_at_words(line: CommandLine<'_>) -> Option<String> {
+pub(super) fn hint_at_words(line: ArgumentLine<'_>) -> Option<String> {
     let words: Vec<String> =
         line.words().iter().map(|it| it.to_string_lossy().into_owned()).collect();
     let line = match words.as_slice() {
@@ -340,7 +340,7 @@ mod tests {
     fn words_that_name_no_command_are_a_command_line() {
         let hint = |line: &[&str]| {
             let words: Vec<OsString> = ["policyd"].iter().chain(line).map(OsString::from).collect();
-            hint_at_words(CommandLine::new(&words)).unwrap_or_default()
+            hint_at_words(ArgumentLine::new(&words)).unwrap_or_default()
         };
         for words in [
             &["git push"][..],

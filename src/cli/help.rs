@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use super::line::{self, command_line};
 use super::{Console, EXIT_OK, EXIT_USAGE, help_groups};
 use policyd_book::{self as book, PAGES};
-use policyd_eval::line::CommandLine;
+use policyd_eval::line::ArgumentLine;
 use policyd_yaml::suggest;
 
 /// Topic that lists all topics.
@@ -49,7 +49,7 @@ pub(super) fn run(console: &mut Console<'_>, words: &[String]) -> u8 {
 
 /// The command that `policyd COMMAND help [SUBCOMMAND]` names.
 pub(super) fn nested(arguments: &[OsString]) -> Option<Vec<String>> {
-    let [command, help, rest @ ..] = CommandLine::new(arguments).words() else { return None };
+    let [command, help, rest @ ..] = ArgumentLine::new(arguments).words() else { return None };
     if help != "help" || !command_line().find_subcommand(command)?.has_subcommands() {
         return None;
     }

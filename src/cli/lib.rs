@@ -87,7 +87,7 @@ use policyd_app::packs;
 use policyd_app::workspace::project;
 use policyd_base::programs::FRONT_RELEASE;
 pub use policyd_eval::exit::{EXIT_BROKEN, EXIT_FOUND, EXIT_OK, EXIT_USAGE};
-pub use policyd_eval::line::CommandLine;
+pub use policyd_eval::line::ArgumentLine;
 pub use policyd_eval::{Console, console::WatchedStream};
 use policyd_eval::{error, run as eval};
 use policyd_facts::event::EventKind;
@@ -111,7 +111,7 @@ pub fn run(world: &dyn World, console: &mut Console<'_>, arguments: &[OsString])
         stdin_is_tty,
         columns,
     };
-    let code = match CommandLine::new(arguments).plain_hook_call() {
+    let code = match ArgumentLine::new(arguments).plain_hook_call() {
         Some(plain) => eval::run(world, &mut own, &plain, configurations(world), packs::load),
         None => command(world, &mut own, arguments),
     };
@@ -119,7 +119,7 @@ pub fn run(world: &dyn World, console: &mut Console<'_>, arguments: &[OsString])
         stdout.end_line();
     }
     match stdout.lost {
-        Some(error) if !CommandLine::new(arguments).is_hook_call() => {
+        Some(error) if !ArgumentLine::new(arguments).is_hook_call() => {
             console.eprint(&format!("could not write to standard output: {error}"));
             EXIT_BROKEN
         }
@@ -130,7 +130,7 @@ pub fn run(world: &dyn World, console: &mut Console<'_>, arguments: &[OsString])
 /// Returns the directory that `-C` names, wherever it stands. The caller starts there, so that no command has to know it.
 #[must_use]
 pub fn directory(arguments: &[OsString]) -> Option<PathBuf> {
-    let before = CommandLine::new(arguments).directory();
+    let before = ArgumentLine::new(arguments).directory();
     // To read the whole line costs more than a hook.
     let is_named = |it: &OsString| it.as_encoded_bytes().starts_with(b"-C");
     let behind = before.is_none() && arguments.iter().any(is_named);
@@ -149,7 +149,7 @@ pub fn other_release(world: &dyn World) -> Option<String> {
 
 /// Refuses to run a command. A hook is answered.
 pub fn refuse(console: &mut Console<'_>, arguments: &[OsString], problem: &str) -> u8 {
-    let line = CommandLine::new(arguments);
+    let line = ArgumentLine::new(arguments);
     if line.is_hook_call() {
         console.print(&line.not_analyzed_answer(&format!("{problem}.")));
         return EXIT_OK;
@@ -251,7 +251,7 @@ fn set_terminal(world: &dyn World, console: &mut Console<'_>, color: Color) {
 }
 
 /// Whether the help of the program is shown, and not that of a command.
-fn is_help_of_program(error: &clap::Error, line: CommandLine<'_>) -> bool {
+fn is_help_of_program(error: &clap::Error, line: ArgumentLine<'_>) -> bool {
     let shows_help = matches!(
         error.kind(),
         ErrorKind::DisplayHelp | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
@@ -268,7 +268,7 @@ fn usage(
     arguments: &[OsString],
 ) -> u8 {
     set_terminal(world, console, Color::Auto);
-    let line = CommandLine::new(arguments);
+    let line = ArgumentLine::new(arguments);
     let text = match is_help_of_program(error, line) {
         true => help_groups::short(console.screen()),
         false => error.render().to_string(),
@@ -305,7 +305,7 @@ fn usage(
 
 /// Whether the arguments name a command, or nearly one that is not `eval`: then a person or a script
 /// called.
-fn names_a_command(line: CommandLine<'_>) -> bool {
+fn names_a_command(line: ArgumentLine<'_>) -> bool {
     let program = Arguments::command();
     let known: Vec<&str> = program.get_subcommands().map(clap::Command::get_name).collect();
     let first = line.command();
@@ -337,7 +337,7 @@ mod tests {
                 let action = BreakerAction::Allow { key: call.key, format };
                 format!("{:?}", Command::Breaker(arguments::BreakerArguments { action }))
             };
-            let short = CommandLine::new(&arguments).plain_allow_call().map(wrapped);
+            let short = ArgumentLine::new(&arguments).plain_allow_call().map(wrapped);
             assert!(short.is_none() || short == read.ok(), "{words:?}");
             short.is_some()
         };
@@ -373,7 +373,7 @@ mod tests {
                 Ok(Command::Eval(it)) => Some(it.into()),
                 _ => None,
             };
-            let short = CommandLine::new(&arguments).plain_hook_call();
+            let short = ArgumentLine::new(&arguments).plain_hook_call();
             assert!(short.is_none() || short == read, "{words:?}");
             short.is_some()
         };

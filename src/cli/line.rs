@@ -8,7 +8,7 @@ use clap::{ArgAction, CommandFactory, FromArgMatches, Subcommand};
 use super::arguments::{Arguments, DebugAction};
 use super::{Console, EXIT_BROKEN, EXIT_OK, EXIT_USAGE};
 use policyd_book::{EXAMPLES, PAGES, Page};
-use policyd_eval::line::CommandLine;
+use policyd_eval::line::ArgumentLine;
 use policyd_harness::HARNESSES;
 use policyd_lint as lint;
 use policyd_report::schemas;
@@ -38,7 +38,7 @@ pub(super) fn parse(arguments: &[OsString]) -> Result<Arguments, clap::Error> {
 
 /// Inserts `debug` before a command of this group: `policyd state list` means `policyd debug state list`.
 pub(super) fn grouped(arguments: &[OsString]) -> Vec<OsString> {
-    let line = CommandLine::new(arguments);
+    let line = ArgumentLine::new(arguments);
     let mut words = arguments.to_vec();
     if line.command().is_some_and(DebugAction::has_subcommand) {
         words.insert(line.command_index(), DEBUG_COMMAND.into());

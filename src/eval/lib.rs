@@ -4,10 +4,10 @@
 //! Does not contain: the evaluation (`policyd-gate`), and any other command.
 //!
 //! ```
-//! use policyd_eval::line::CommandLine;
+//! use policyd_eval::line::ArgumentLine;
 //!
 //! let words = ["policyd", "eval", "--hook", "stop"].map(Into::into);
-//! assert_eq!(CommandLine::new(&words).plain_hook_call().unwrap().hook, "stop");
+//! assert_eq!(ArgumentLine::new(&words).plain_hook_call().unwrap().hook, "stop");
 //! ```
 
 pub mod breaker;

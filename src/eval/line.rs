@@ -17,13 +17,13 @@ const VALUED: [&str; 2] = ["-C", "--color"];
 /// A command line, as far as it can be read without its commands. Only the full reader of `policyd-tools` knows them, but a
 /// hook is answered whatever its line looks like.
 #[derive(Debug, Clone, Copy)]
-pub struct CommandLine<'a> {
+pub struct ArgumentLine<'a> {
     arguments: &'a [OsString],
     /// Index of the command, or of the end.
     command: usize,
 }
 
-impl<'a> CommandLine<'a> {
+impl<'a> ArgumentLine<'a> {
     /// Reads arguments, the first of which is the name of the program.
     #[must_use]
     pub fn new(arguments: &'a [OsString]) -> Self {
@@ -208,7 +208,7 @@ mod tests {
 
     fn is_hook(line: &str) -> bool {
         let words = line.split_whitespace().map(OsString::from);
-        CommandLine::new(&words.collect::<Vec<_>>()).is_hook_call()
+        ArgumentLine::new(&words.collect::<Vec<_>>()).is_hook_call()
     }
 
     #[test]
@@ -248,7 +248,7 @@ mod tests {
             ("policyd -C eval", None, Some("eval")),
         ] {
             let words: Vec<OsString> = line.split(' ').map(Into::into).collect();
-            let read = CommandLine::new(&words);
+            let read = ArgumentLine::new(&words);
             let directory = directory.map(PathBuf::from);
             assert_eq!((read.command(), read.directory()), (command, directory), "{line}");
         }
@@ -258,7 +258,7 @@ mod tests {
     fn the_answer_to_an_internal_error_is_one_object_without_a_decision() {
         let said = |line: &str| {
             let words: Vec<OsString> = line.split(' ').map(Into::into).collect();
-            CommandLine::new(&words).internal_error_answer()
+            ArgumentLine::new(&words).internal_error_answer()
         };
         let answer: serde_json::Value =
             serde_json::from_str(&said("policyd eval --hook stop")).unwrap();

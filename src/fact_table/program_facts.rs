@@ -778,7 +778,7 @@ fn process_selector(
         match RegexBuilder::new(&pattern).size_limit(SELECTOR_BYTES_MAX).build() {
             Ok(compiled) => patterns.push(compiled),
             Err(regex::Error::CompiledTooBig(_)) => return Err(not_known(text).into()),
-            // The program itself refuses what is no regular expression.
+            // The program itself refuses an invalid expression.
             Err(_) => {}
         }
     }

@@ -64,7 +64,7 @@ fn matching(world: &dyn World, pattern: &str) -> Option<Vec<String>> {
         let is_shown = |it: &String| !it.starts_with('.') || step.starts_with('.');
         let mut next = Vec::new();
         for folder in &found {
-            // What is no directory, or cannot be read, has no files.
+            // A path that cannot be listed has no files.
             let names = world.list(Path::new(folder)).unwrap_or_default();
             if names.len() > NAMES_MAX {
                 return None;

@@ -129,7 +129,7 @@ impl RuleTally {
         let is_stopped = matches!(decision, Decision::Block | Decision::Halt);
         increase(match verdict.verb {
             GuardAction::Block | GuardAction::Halt => &mut self.would_block,
-            // Nobody is asked about a call that another guard blocks.
+            // The user is not asked about a call that another guard blocks.
             GuardAction::Ask if is_stopped => return,
             GuardAction::Ask => &mut self.would_ask,
             // What a recording does not contain is unknown, and no reason to warn.

@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use policyd_base::programs::{COMPILE_PACK, FRONT, FRONT_RELEASE, beside};
-use policyd_tools::cli::{self, CommandLine, Console};
+use policyd_tools::cli::{self, ArgumentLine, Console};
 use policyd_tools::compiler;
 use policyd_tools::net::RealNetwork;
 use policyd_tools::world::real::RealWorld;
@@ -23,7 +23,7 @@ fn main() -> ExitCode {
     if arguments.get(1).is_some_and(|it| it == COMPILE_PACK) {
         return compile_pack();
     }
-    let line = CommandLine::new(&arguments);
+    let line = ArgumentLine::new(&arguments);
     let hook = line.is_hook_call();
     if hook {
         // A hook writes its answer and nothing else. The panic is reported below.
@@ -92,7 +92,7 @@ fn compile_pack() -> ExitCode {
 }
 
 /// Refuses a command line. A hook is answered.
-fn refuse(line: CommandLine<'_>, why: &str) -> ExitCode {
+fn refuse(line: ArgumentLine<'_>, why: &str) -> ExitCode {
     if line.is_hook_call() {
         let answer = line.not_analyzed_answer(&format!("{why}."));
         drop(std::io::stdout().lock().write_all(answer.as_bytes()));

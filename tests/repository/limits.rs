@@ -17,6 +17,7 @@ const REASONS: &[(&str, &str)] = &[
     ("git_alias::PARENTS_MAX", "a directory as deep is not in a checkout of a user"),
     ("limits::COMMAND_PROGRAMS_MAX", "limits what is read of commands that ran already"),
     ("limits::GLOB_ALTERNATIVES_MAX", "limits globs of policies, not of calls"),
+    ("own_program::LEVELS_MAX", "other rules protect the directories above"),
     ("paths::NAME_BYTES_MAX", "no file system accepts a longer name"),
     ("paths::PATH_BYTES_MAX", "no system accepts a longer path"),
     ("shape::PATH_BYTES_MAX", "no system accepts a longer path"),
