@@ -268,7 +268,8 @@ fn usage(
     arguments: &[OsString],
 ) -> u8 {
     set_terminal(world, console, Color::Auto);
-    let line = ArgumentLine::new(arguments);
+    let arguments = line::grouped(arguments);
+    let line = ArgumentLine::new(&arguments);
     let text = match is_help_of_program(error, line) {
         true => help_groups::short(console.screen()),
         false => error.render().to_string(),
