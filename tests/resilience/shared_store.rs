@@ -267,7 +267,7 @@ fn files_and_postgresql_agree() {
     files.0.set_env("HOME", "/home/me");
     let connected = RealWorld::new()
         .with_network(&RealNetwork)
-        .connect(&address(&postgres.database()), Duration::from_secs(20));
+        .connect(&address(&postgres.database()), Duration::from_secs(300));
     let mut server = connected.unwrap();
     assert_eq!(server.changes(0), Err(ServerError::NoSchema));
     assert_eq!(server.migrate(), Ok((0, 5)));
