@@ -85,23 +85,32 @@ pub fn rules(view: &PackView, ids: &[Occurrence], file: &str) -> Vec<RuleCases> 
     rules.iter().map(rule).collect()
 }
 
-/// Formats how the cases of a rule ended; `results` are those of all cases of the pack, if they ran.
+/// Formats how the cases of a rule ended; `results` are those of all cases of the pack, if they ran. They can be those of an
+/// earlier text, in which the cases stood elsewhere: then the cases are only counted.
 #[must_use]
 pub fn cases_text(rule: &RuleCases, results: Option<&[CaseResult]>) -> String {
     let number = rule.cases.len();
-    let noun = if number == 1 { "case" } else { "cases" };
-    let Some(results) = results.filter(|_| number > 0) else {
-        return if number == 0 { "no cases".to_owned() } else { format!("{number} {noun}") };
+    let all = results.unwrap_or_default();
+    let of_case = |(file, name): &(String, Range<usize>)| {
+        let is_of = |it: &&CaseResult| it.file == *file && it.span.start == name.start;
+        let found: Vec<&CaseResult> = all.iter().filter(is_of).collect();
+        (!found.is_empty()).then_some(found)
+    };
+    let found: Option<Vec<_>> = rule.cases.iter().map(of_case).collect();
+    let Some(found) = found.filter(|_| number > 0) else {
+        return match number {
+            0 => "no cases".to_owned(),
+            1 => "1 case".to_owned(),
+            _ => format!("{number} cases"),
+        };
     };
     let (mut ended, mut passed, mut failed, mut skipped) = (0_usize, 0_usize, 0_usize, 0_usize);
-    for (file, name) in &rule.cases {
-        for it in results.iter().filter(|it| it.file == *file && it.span.start == name.start) {
-            ended += 1;
-            match it.ending {
-                CaseOutcome::Passed => passed += 1,
-                CaseOutcome::Failed(_) => failed += 1,
-                CaseOutcome::Skipped(_) => skipped += 1,
-            }
+    for it in found.into_iter().flatten() {
+        ended += 1;
+        match it.ending {
+            CaseOutcome::Passed => passed += 1,
+            CaseOutcome::Failed(_) => failed += 1,
+            CaseOutcome::Skipped(_) => skipped += 1,
         }
     }
     // A case with `each` ran once for each of its values.
@@ -238,6 +247,8 @@ mod tests {
             result(9, CaseOutcome::Passed),
         ];
         assert_eq!(cases_text(&rule, Some(&results)), "3 cases: 1 passed, 1 failed, 1 skipped");
+        let moved = RuleCases { cases: vec![("c".to_owned(), 4..5)], ..rule.clone() };
+        assert_eq!(cases_text(&moved, Some(&results)), "1 case", "the results are of another text");
         let none = RuleCases { cases: vec![], ..rule };
         assert_eq!(cases_text(&none, Some(&results)), "no cases");
     }
