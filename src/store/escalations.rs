@@ -21,7 +21,7 @@ use super::shared::settings::SharedSubject;
 use policyd_base::limits::{ESCALATIONS_CLOSED_MAX, ESCALATIONS_FILE_BYTES_MAX};
 use policyd_evaluation::dead_letter::fingerprint;
 use policyd_record::notice::{Notice, NoticeKind};
-use policyd_state::escalation::{self, Escalation, EscalationEffect, EscalationEvent};
+use policyd_state::escalation::{self, Escalation, EscalationEffect, EscalationEvent, Resolution};
 use policyd_state::stored::fields;
 use policyd_world::{World, WorldError};
 use policyd_yaml::time::Timestamp;
@@ -264,11 +264,14 @@ impl<'a> EscalationStore<'a> {
 
     /// Adds or replaces escalations by those of the shared store. `current` returns them under the lock.
     ///
+    /// `is_restored`: the server can have lost changes. The answers among them are final, and are sent again.
+    ///
     /// # Errors
     /// The lock was not free, or something was not saved.
     pub fn adopt(
         &self,
         current: impl FnOnce() -> Vec<(String, Option<Value>)>,
+        is_restored: bool,
     ) -> Result<(), WorldError> {
         let _held = self.lock()?;
         let (mut known, fields) = self.to_change()?;
@@ -286,6 +289,12 @@ impl<'a> EscalationStore<'a> {
             }
             self.complete(&escalation);
             match known.iter_mut().find(|it| it.id == id) {
+                Some(Escalation { closed: Some(closed), .. })
+                    if is_restored && escalation.closed.is_none() =>
+                {
+                    let Resolution { at, approved, decision, by } = closed.clone();
+                    self.share(&id, EscalationChange::Answered { approved, decision, by }, at)?;
+                }
                 Some(it) => *it = escalation,
                 None => known.push(escalation),
             }

@@ -25,7 +25,7 @@ use super::shared::action::{SharedAction, TaskChange, shared_task};
 use super::shared::settings::SharedSubject;
 use super::task_record::{TaskRecord, id_of, record_of, task_of};
 use policyd_base::limits::{QUEUE_FILE_BYTES_MAX, RESOLVED_TASKS_MAX};
-use policyd_state::dead_letter::{Task, TaskEffect, TaskQueue};
+use policyd_state::dead_letter::{Task, TaskClaim, TaskEffect, TaskQueue};
 use policyd_state::stored::{fields, items, or_default};
 use policyd_world::{World, WorldError};
 use policyd_yaml::time::Timestamp;
@@ -455,16 +455,27 @@ impl<'a> QueueStore<'a> {
 
     /// Replaces tasks by those of the shared store. `current` returns them under the lock; `None` removes one.
     ///
+    /// `is_restored`: the server can have lost changes. A claim among them holds until its lease ends.
+    ///
     /// # Errors
     /// As for [`QueueStore::change`].
     pub fn adopt(
         &self,
         current: impl FnOnce() -> Vec<(String, Option<Value>)>,
+        is_restored: bool,
     ) -> Result<(), WorldError> {
         self.change(self.documents.world.now(), |lists| {
             for (id, document) in current() {
                 match document.as_ref().and_then(shared_task) {
-                    Some(task) => lists.put(task, &[]),
+                    Some(mut task) => {
+                        let known = lists.find(&id).and_then(|it| it.claim.clone());
+                        let generation =
+                            |it: &Option<TaskClaim>| it.as_ref().map(|it| it.generation);
+                        if is_restored && generation(&known) > generation(&task.claim) {
+                            task.claim = known;
+                        }
+                        lists.put(task, &[]);
+                    }
                     None => {
                         // Another host resolved the task, unless it was abandoned before.
                         let known =

@@ -40,7 +40,10 @@ impl Stores<'_> {
         lease: Duration,
         limits: SyncLimits<'_>,
     ) -> Result<Option<(Task, TaskClaim)>, ClaimError> {
-        for id in ids {
+        let lists = self.queues.peek();
+        // A server that was restored may not know a claim.
+        let is_free = |it: &&String| !lists.find(it).is_some_and(|it| it.is_claimed(self.now));
+        for id in ids.iter().filter(is_free) {
             let event = TaskEvent::Claimed { holder, lease };
             let decided = self.decide(id, "claimed", event, limits)?;
             let Some((task, effects)) = decided else { continue };

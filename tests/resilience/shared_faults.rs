@@ -4,12 +4,19 @@ use std::cell::Cell;
 use std::path::Path;
 use std::time::Duration;
 
+use policyd::state::approval::{ApprovalEffect, BlockedCall};
 use policyd::state::breaker::BreakerEvent;
+use policyd::state::dead_letter::{Attempt, Task};
+use policyd::state::escalation::{Escalation, EscalationEvent};
 use policyd::state::signal::SignalEvent;
 use policyd::store::breakers::BreakerStore;
+use policyd::store::escalations::{EscalationStore, EscalationSubject};
 use policyd::store::file::Durability;
+use policyd::store::queues::QueueStore;
+use policyd::store::shared::action::{SharedAction, TaskChange};
 use policyd::store::shared::{
-    COMMAND, QUICK, SharedSignal, SharedStore, SignalResponse, SyncError,
+    AnswerResult, COMMAND, QUICK, SharedSignal, SharedSignalEnd, SharedStore, SignalResponse,
+    SyncError,
 };
 use policyd::world::World;
 use policyd::world::fake::{FakeServer, FakeWorld, ServerFault, Survival};
@@ -22,6 +29,8 @@ use crate::shared_store::{GROUP, KEY, ROOT, configure, counted, counting, host, 
 use crate::support::rounds;
 
 const SIGNALS: &str = "store: {url: \"postgres://db/x\", share: [signals]}\n";
+const EVERYTHING: &str =
+    "store: {url: \"postgres://db/x\", share: [tasks, escalations, approvals, signals]}\n";
 const CONFIG: &str = "/home/me/.config/policyd/config.yaml";
 
 /// Hosts that share signals.
@@ -164,6 +173,101 @@ fn a_server_that_lost_changes_gets_them_again() {
     for seed in 1..=rounds(300) {
         lose(seed, false);
         lose(seed, true);
+    }
+}
+
+/// Asks the humans about one question of each kind on a host, and records a task. Returns the names of the documents.
+fn ask_everything(world: &FakeWorld) -> [String; 2] {
+    let (root, at) = (Path::new(ROOT), world.now());
+    let call = BlockedCall { digest: "d".repeat(64), ..BlockedCall::default() };
+    let approval = shared(world).ask(&call, root, at).unwrap().id;
+    questions(world)
+        .open(EscalationSubject::Task("e"), at, |id| {
+            let asked = Escalation { id: id.to_owned(), created: at, ..Escalation::default() };
+            (asked, "# Question\n".to_owned())
+        })
+        .unwrap();
+    let attempt = Attempt { at, error: "E".to_owned(), counts: true, ..Attempt::default() };
+    let task = Task { id: "t".to_owned(), ..Task::default() };
+    for change in
+        [TaskChange::reported(&task, attempt), TaskChange::Entered { strategy: "x".to_owned() }]
+    {
+        tasks(world)
+            .change(at, |lists| {
+                lists.apply("t", change, at);
+                Ok(())
+            })
+            .unwrap();
+    }
+    [approval, emit(world)]
+}
+
+fn questions(world: &FakeWorld) -> EscalationStore<'_> {
+    EscalationStore::new(world, Path::new(ROOT), Durability::default(), Duration::ZERO)
+}
+
+fn tasks(world: &FakeWorld) -> QueueStore<'_> {
+    QueueStore::new(world, Path::new(ROOT), Durability::default(), Duration::ZERO)
+}
+
+/// Answers the question of the escalation, and returns whether it is approved.
+fn answer(world: &FakeWorld, approved: bool) -> bool {
+    let (decision, by) = (String::new(), "ada".to_owned());
+    let id = questions(world).all().unwrap()[0].id.clone();
+    let event = EscalationEvent::Closed { approved, decision, by };
+    questions(world).step(&id, event, world.now()).unwrap().0.closed.unwrap().approved
+}
+
+#[test]
+fn an_answer_that_the_server_lost_stays_final() {
+    for is_noticed in [false, true] {
+        let server = FakeServer::default();
+        let [one, other] = hosts(&server);
+        [&one, &other].into_iter().for_each(|it| it.put(CONFIG, EVERYTHING));
+        let [approval, signal] = ask_everything(&one);
+        let sync = |world: &FakeWorld| {
+            world.advance(Duration::from_secs(2));
+            shared(world).sync(LIMITS).unwrap();
+        };
+        [&one, &other].into_iter().for_each(sync);
+        let backup = server.backup();
+        let end = |outcome: &str| SharedSignalEnd {
+            outcome: outcome.to_owned(),
+            ..SharedSignalEnd::default()
+        };
+        // A first host answers no to everything, and works on the task.
+        assert!(!answer(&one, false));
+        shared(&one).answer(&approval, false, "ada", LIMITS).unwrap();
+        shared(&one).answer_signal(&signal, end("rejected"), LIMITS).unwrap();
+        let claim = TaskChange::Claimed { holder: "a".to_owned(), lease: Duration::from_secs(600) };
+        let claim = SharedAction::Task { id: "t".to_owned(), change: claim };
+        let claimed = shared(&one).decide(claim, LIMITS).unwrap();
+        assert!(format!("{claimed:?}").contains("[Claimed]"), "{claimed:?}");
+        [&one, &other].into_iter().for_each(sync);
+        server.restore(&backup, is_noticed);
+        // The other one knows that, and is the first that meets the restored server.
+        other.advance(Duration::from_secs(2));
+        let again = shared(&other).answer(&approval, true, "eve", LIMITS).unwrap();
+        assert_eq!(again, AnswerResult::Sent(ApprovalEffect::AlreadyAnswered));
+        let again = shared(&other).answer_signal(&signal, end("approved"), LIMITS).unwrap();
+        assert!(matches!(again, SignalResponse::Refused(_)), "{again:?}");
+        [&other, &other].into_iter().for_each(sync);
+        assert!(!answer(&other, true), "the first answer is final");
+        let lists = tasks(&other).peek();
+        assert!(lists.find("t").unwrap().is_claimed(other.now()), "one holder");
+        drop(lists);
+        // A host that joins now does not get another answer either.
+        let third = host(&server, "c");
+        third.put(CONFIG, EVERYTHING);
+        sync(&third);
+        assert!(!answer(&third, true), "is_noticed: {is_noticed}");
+        [&one, &other, &one].into_iter().for_each(sync);
+        for (kind, name, field) in [("approval", &approval, "answer"), ("signal", &signal, "ended")]
+        {
+            let text = server.document(GROUP, kind, name).unwrap();
+            let found = serde_json::from_str::<Value>(&text).unwrap()[field].to_string();
+            assert!(found.contains("false") || found.contains("rejected"), "{kind}: {found}");
+        }
     }
 }
 

@@ -138,7 +138,7 @@ pub enum ApprovalChange {
 }
 
 impl ApprovalChange {
-    fn as_event(&self) -> ApprovalEvent<'_> {
+    pub(super) fn as_event(&self) -> ApprovalEvent<'_> {
         match self {
             Self::Asked(call) => ApprovalEvent::Asked(call),
             Self::Answered { allowed, by } => ApprovalEvent::Answered { allowed: *allowed, by },

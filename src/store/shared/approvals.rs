@@ -2,12 +2,11 @@
 //! the answer over, and only if the request on the server is the one that it made.
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use super::action::{ApprovalChange, SharedAction, SharedResponse};
-use super::mirror::APPROVALS;
+use super::mirror::{APPROVALS, Mirror};
 use super::{SharedStore, SyncError, SyncLimits, position};
 use crate::allowance::{Allowance, AllowanceTarget};
 use crate::document::DocumentError;
@@ -104,6 +103,12 @@ impl SharedStore<'_> {
         limits: SyncLimits<'_>,
     ) -> Result<AnswerResult, SyncError> {
         let change = ApprovalChange::Answered { allowed, by: by.to_owned() };
+        // A server that was restored may not know the first answer.
+        let known = self.mirror(APPROVALS).all()?.get(id).and_then(request_of);
+        let (_, effect) = step(known.as_ref(), &change.as_event(), self.world.now());
+        if effect == ApprovalEffect::AlreadyAnswered {
+            return Ok(AnswerResult::Sent(effect));
+        }
         let action = SharedAction::Approval { id: id.to_owned(), change };
         match self.submit(action.clone(), limits) {
             Ok(SharedResponse::Approval(effect)) => Ok(AnswerResult::Sent(effect)),
@@ -155,13 +160,13 @@ impl SharedStore<'_> {
         &self,
         current: impl FnOnce() -> Vec<(String, Option<Value>)>,
         ahead_ms: i64,
-        lock_wait: Duration,
+        mirror: &Mirror<'_>,
     ) -> Result<Vec<String>, WorldError> {
         let now = self.world.now();
         let own = format!("{}-", position::client(self.world, &self.folder)?);
         let mut problems = Vec::new();
         let mut taken: Vec<(PathBuf, NamedRequest)> = Vec::new();
-        self.mirror_within(APPROVALS, lock_wait).change(|all| {
+        mirror.change(|all| {
             for (id, document) in current() {
                 let Some(mut request) = document.as_ref().and_then(request_of) else {
                     all.remove(&id);
@@ -169,7 +174,10 @@ impl SharedStore<'_> {
                 };
                 shift(&mut request, ahead_ms);
                 if !id.starts_with(&own) {
-                    all.insert(id, json!(request));
+                    let request = json!(request);
+                    if !mirror.keeps(all.get(&id), &request) {
+                        all.insert(id, request);
+                    }
                     continue;
                 }
                 // What this host did not ask, or does not know anymore, it does not take over.

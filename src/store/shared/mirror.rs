@@ -22,25 +22,33 @@ pub(super) struct MirroredKind {
     pub(super) name: &'static str,
     /// Field with the time of a document.
     time_field: &'static str,
+    /// Field with the answer of a human or the end, which is final. Empty: the kind has none.
+    end_field: &'static str,
     /// Documents in the local copy, the newest.
     kept: usize,
 }
 
 /// Requests to let blocked calls pass.
 pub(super) const APPROVALS: MirroredKind =
-    MirroredKind { name: APPROVAL, time_field: "asked", kept: APPROVALS_KEPT };
+    MirroredKind { name: APPROVAL, time_field: "asked", end_field: "answer", kept: APPROVALS_KEPT };
 /// The registry of runs.
 pub(super) const RUNS: MirroredKind =
-    MirroredKind { name: RUN, time_field: "updated", kept: SHARED_RUNS_KEPT };
+    MirroredKind { name: RUN, time_field: "updated", end_field: "", kept: SHARED_RUNS_KEPT };
 /// Signals.
-pub(super) const SIGNALS: MirroredKind =
-    MirroredKind { name: SIGNAL, time_field: "created", kept: SHARED_SIGNALS_KEPT };
+pub(super) const SIGNALS: MirroredKind = MirroredKind {
+    name: SIGNAL,
+    time_field: "created",
+    end_field: "ended",
+    kept: SHARED_SIGNALS_KEPT,
+};
 
 /// The local copy of one kind.
 pub(super) struct Mirror<'a> {
     documents: Documents<'a>,
     kind: MirroredKind,
     file: String,
+    /// Whether the server lost changes, and not everything was read from it since.
+    is_restored: bool,
 }
 
 impl SharedStore<'_> {
@@ -54,11 +62,22 @@ impl SharedStore<'_> {
         let (folder, durability) = (self.folder.as_path(), self.durability.clone());
         let documents = Documents::new(self.world, folder, durability, lock_wait, MIRROR_BYTES_MAX);
         let file = format!("{}.json", kind.name);
-        Mirror { documents, kind, file }
+        Mirror { documents, kind, file, is_restored: false }
     }
 }
 
 impl Mirror<'_> {
+    /// Returns the copy for documents of a server that can have lost changes.
+    pub(super) fn of_restored(self, is_restored: bool) -> Self {
+        Self { is_restored, ..self }
+    }
+
+    /// Returns whether the known document stays: an answer is final, although a server that lost changes does not know it.
+    pub(super) fn keeps(&self, known: Option<&Value>, of_server: &Value) -> bool {
+        let has_ended = |it: &Value| it.get(self.kind.end_field).is_some_and(|it| !it.is_null());
+        self.is_restored && known.is_some_and(has_ended) && !has_ended(of_server)
+    }
+
     /// Reads all documents without a lock. A damaged copy is empty; the next change quarantines it.
     ///
     /// # Errors
@@ -93,6 +112,7 @@ impl Mirror<'_> {
         self.change(|all| {
             for (name, document) in current() {
                 match document {
+                    Some(document) if self.keeps(all.get(&name), &document) => {}
                     Some(document) => drop(all.insert(name, document)),
                     None => drop(all.remove(&name)),
                 }

@@ -45,6 +45,8 @@ pub struct SyncPosition {
     pub(super) kinds: BTreeSet<String>,
     /// From where sent operations are sent again. `None`: the server has them.
     pub(super) resend: Option<ResendPosition>,
+    /// Whether the server lost changes, and not everything was read from it since.
+    pub(super) is_restored: bool,
     /// When the server was asked last.
     pub at: Option<Timestamp>,
     /// Time of the server minus the time of this host, in milliseconds.
@@ -92,6 +94,7 @@ impl SyncPosition {
         let is_other = !self.is_history_of(state);
         if is_other {
             self.resend = Some(ResendPosition::oldest(now));
+            self.is_restored = true;
         }
         if is_other || !kinds.is_subset(&self.kinds) {
             self.forget();

@@ -146,6 +146,11 @@ impl SharedStore<'_> {
         change: SignalChange,
         limits: SyncLimits<'_>,
     ) -> Result<SignalResponse, SyncError> {
+        let known = self.mirror(SIGNALS).all()?.get(document).and_then(signal_of);
+        // A server that was restored may not know how the signal ended.
+        if let Some(ended) = known.filter(|it| it.ended.is_some()) {
+            return Ok(change.apply(Some(&ended), self.world.now()).1);
+        }
         let action = SharedAction::Signal { id: document.to_owned(), change };
         match self.decide(action, limits)? {
             SharedResponse::Signal(response) => Ok(response),

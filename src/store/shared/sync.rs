@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::SharedStore;
 use super::action::{SharedAction, SharedResponse};
 use super::document_kind::{APPROVAL, BREAKER, ESCALATION, KINDS, RUN, SIGNAL, TASK};
-use super::mirror::{RUNS, SIGNALS};
+use super::mirror::{APPROVALS, RUNS, SIGNALS};
 use super::outbox::{QueuedOperation, UnreadOperation};
 use super::position::SyncPosition;
 use super::sent::SentLog;
@@ -401,7 +401,12 @@ impl ServerSession<'_, '_> {
         if_unknown: IfUnknown,
         position: &mut SyncPosition,
     ) -> Result<Option<SharedResponse>, SyncError> {
-        let is_complete = self.send(&mut SyncResult::default(), position)?;
+        let mut is_complete = self.send(&mut SyncResult::default(), position)?;
+        if is_complete && position.is_restored {
+            // What this host knows and the server lost is known to it before it decides.
+            is_complete = !self.receive(position)?.is_partial
+                && self.send(&mut SyncResult::default(), position)?;
+        }
         if !is_complete || position.resend.is_some() {
             return Err(SyncError::Busy);
         }
@@ -476,6 +481,7 @@ impl ServerSession<'_, '_> {
         let mut received = ReceivedChanges::default();
         if position.version == self.state.version && self.is_unchanged {
             position.notice_time(self.state.now, self.asked, self.met);
+            position.is_restored = false;
             return Ok(received);
         }
         loop {
@@ -488,13 +494,14 @@ impl ServerSession<'_, '_> {
             received.problems.extend(large.map(|it| {
                 format!("{} `{}`: larger than {DOCUMENT_MIB} MiB; not read", it.kind, it.name)
             }));
-            let complete = self.adopt(&changes, position.ahead_ms, &mut received)?;
+            let complete = self.adopt(&changes, position, &mut received)?;
             let is_page_complete = complete >= changes.version;
             position.version = complete.min(changes.version);
             position.mark = changes.mark.filter(|_| is_page_complete);
             // The next synchronization continues from here.
             if !changes.has_more || !is_page_complete || self.left() < SHARED_CALL_TIME {
                 received.is_partial = changes.has_more || !is_page_complete;
+                position.is_restored = position.is_restored && received.is_partial;
                 return Ok(received);
             }
         }
@@ -628,9 +635,10 @@ impl ServerSession<'_, '_> {
     fn adopt(
         &self,
         changes: &ServerChanges,
-        ahead_ms: i64,
+        position: &SyncPosition,
         received: &mut ReceivedChanges,
     ) -> Result<i64, SyncError> {
+        let SyncPosition { ahead_ms, is_restored, .. } = *position;
         let SharedStore { world, root, durability, settings, .. } = self.store;
         let wait = self.left().min(HOOK_LOCK_WAIT);
         let documents = changes.documents.as_slice();
@@ -645,11 +653,11 @@ impl ServerSession<'_, '_> {
         }
         if has(TASK) {
             let local = QueueStore::new(*world, root, durability.clone(), wait);
-            local.adopt(|| self.current(documents, TASK, &mut complete))?;
+            local.adopt(|| self.current(documents, TASK, &mut complete), is_restored)?;
         }
         if has(ESCALATION) {
             let local = EscalationStore::new(*world, root, durability.clone(), wait);
-            local.adopt(|| self.current(documents, ESCALATION, &mut complete))?;
+            local.adopt(|| self.current(documents, ESCALATION, &mut complete), is_restored)?;
         }
         let is_left_out = |it: &ChangedDocument| {
             settings.shares_kind(&it.kind) && !kinds.contains(it.kind.as_str())
@@ -663,7 +671,8 @@ impl ServerSession<'_, '_> {
         }
         if has(APPROVAL) {
             let current = || self.current(documents, APPROVAL, &mut complete);
-            received.problems.extend(self.store.adopt_approvals(current, ahead, wait)?);
+            let mirror = self.store.mirror_within(APPROVALS, wait).of_restored(is_restored);
+            received.problems.extend(self.store.adopt_approvals(current, ahead, &mirror)?);
         }
         if has(RUN) {
             self.store
@@ -672,7 +681,8 @@ impl ServerSession<'_, '_> {
         }
         if has(SIGNAL) {
             let current = || on_local_clock(self.current(documents, SIGNAL, &mut complete), ahead);
-            self.store.mirror_within(SIGNALS, wait).adopt(current)?;
+            let mirror = self.store.mirror_within(SIGNALS, wait).of_restored(is_restored);
+            mirror.adopt(current)?;
         }
         Ok(complete)
     }
