@@ -1,7 +1,5 @@
 //! Templates: text with `${expression}` placeholders. `$${` is an escaped `${`.
 
-use std::borrow::Cow;
-
 use super::Evaluator;
 use super::ScriptError;
 use super::table::Handle;
@@ -68,21 +66,14 @@ fn closing_brace(rest: &str) -> Option<usize> {
     None
 }
 
-/// Fills the holes of a message. A hole that cannot be evaluated shows why instead of its value.
+/// Fills the holes. A hole that cannot be evaluated shows why instead of its value.
 #[must_use]
 pub fn render<H: Handle>(template: &str, evaluator: &mut Evaluator<H>) -> String {
     let shown = |error: ScriptError| Ok(format!("<{}>", error.message));
-    fill(template, evaluator, printable, shown).unwrap_or_default()
+    fill(template, evaluator, shown).unwrap_or_default()
 }
 
-/// Fills the holes of a text that a program reads, as [`render`] does, with the values as they are.
-#[must_use]
-pub fn render_exactly<H: Handle>(template: &str, evaluator: &mut Evaluator<H>) -> String {
-    let shown = |error: ScriptError| Ok(format!("<{}>", error.message));
-    fill(template, evaluator, |it| it.into(), shown).unwrap_or_default()
-}
-
-/// Fills the holes of a message.
+/// Fills the holes.
 ///
 /// # Errors
 /// The error of the first hole that cannot be evaluated.
@@ -90,13 +81,12 @@ pub fn render_known<H: Handle>(
     template: &str,
     evaluator: &mut Evaluator<H>,
 ) -> Result<String, ScriptError> {
-    fill(template, evaluator, printable, Err)
+    fill(template, evaluator, Err)
 }
 
 fn fill<H: Handle>(
     template: &str,
     evaluator: &mut Evaluator<H>,
-    shown: impl Fn(&str) -> Cow<'_, str>,
     failed: impl Fn(ScriptError) -> Result<String, ScriptError>,
 ) -> Result<String, ScriptError> {
     let Ok(pieces) = pieces(template) else { return Ok(template.to_owned()) };
@@ -106,29 +96,12 @@ fn fill<H: Handle>(
         match piece {
             TemplatePart::Text(plain) => text.push_str(plain),
             TemplatePart::Hole { expression, .. } => match evaluator.eval(expression) {
-                Ok(value) => text.push_str(&shown(&value.to_string())),
+                Ok(value) => text.push_str(&value.to_string()),
                 Err(error) => text.push_str(&failed(error)?),
             },
         }
     }
     Ok(text)
-}
-
-/// Escapes what would change how the rest of a message is shown: control characters but line breaks, and characters that
-/// are invisible or turn the direction of a text. A value can be text of an agent, and the message a question to the user.
-fn printable(value: &str) -> Cow<'_, str> {
-    let hides = |c: char| {
-        (c.is_control() && !matches!(c, '\n' | '\t'))
-            || matches!(c, '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
-    };
-    if !value.contains(hides) {
-        return value.into();
-    }
-    let escaped = |c: char| match hides(c) {
-        true => c.escape_default().to_string(),
-        false => c.to_string(),
-    };
-    value.chars().map(escaped).collect()
 }
 
 #[cfg(test)]
@@ -146,12 +119,6 @@ mod tests {
             })
             .collect();
         assert_eq!(holes, [r#"f("}")"#, r#"if x { "1" } else { "2" }"#]);
-    }
-
-    #[test]
-    fn a_value_does_not_change_how_its_message_is_shown() {
-        assert_eq!(printable("a\n\tb é"), "a\n\tb é");
-        assert_eq!(printable("\u{1b}[2K\rsafe \u{202e}x"), r"\u{1b}[2K\rsafe \u{202e}x");
     }
 
     #[test]

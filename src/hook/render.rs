@@ -3,6 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::{Caller, HookResponse, adapt};
+use policyd_base::text::escaped;
 use policyd_harness::{Capability, Harness, ResponseField, ResponseTemplate};
 
 /// Returns the text for standard output. `tool` is the neutral name of the event's tool.
@@ -22,7 +23,7 @@ pub fn render(caller: Caller, answer: &HookResponse, tool: Option<&str>) -> Stri
         && adapt::ability(answer.decision).is_none()
         && moment.way(Capability::Context).as_ref().is_some_and(plain)
     {
-        return text.clone();
+        return escaped(text).into_owned();
     }
     let mut fields = Map::new();
     for way in ways.into_iter().flatten().filter_map(|it| moment.way(it)) {
@@ -41,13 +42,15 @@ fn put(
     tool: Option<&str>,
     way: &ResponseTemplate,
 ) {
-    let text = |it: &Option<String>| Value::from(it.clone().unwrap_or_default());
+    // A text can quote the agent, and the user reads it as a question.
+    let shown = |it: &str| Value::from(escaped(it).into_owned());
+    let text = |it: &Option<String>| shown(it.as_deref().unwrap_or_default());
     for (path, put) in way.fields.iter().filter(|(path, _)| !path.is_empty()) {
         let value = match put {
             ResponseField::Text(text) => Value::from(*text),
             ResponseField::Flag(flag) => Value::from(*flag),
             ResponseField::Reason if answer.reason.is_empty() => continue,
-            ResponseField::Reason => Value::from(answer.reason.as_str()),
+            ResponseField::Reason => shown(&answer.reason),
             ResponseField::Notice => text(&answer.notice),
             ResponseField::Context => text(&answer.context),
             ResponseField::Output => answer.updated_output.clone().unwrap_or_default(),

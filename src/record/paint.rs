@@ -5,10 +5,10 @@
 //! contain it. [`for_terminal`] keeps sequences with the key and escapes everything else.
 
 use std::borrow::Cow;
-use std::fmt::Write as _;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::LazyLock;
 
+use policyd_base::text::{is_control, push_escaped};
 use unicode_width::UnicodeWidthStr;
 
 /// The key of policyd's escape sequences.
@@ -111,13 +111,6 @@ pub fn as_own(text: &str) -> String {
     text.replace(ESCAPE, &format!("{ESCAPE}{}", KEY.as_str()))
 }
 
-/// Whether a terminal acts on a character instead of showing it: control characters, and those that
-/// change the direction of text.
-const fn is_control(c: char) -> bool {
-    matches!(c, '\0'..='\u{8}' | '\u{b}'..='\u{1f}' | '\u{7f}'..='\u{9f}'
-        | '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-}
-
 /// A page as a browser may show it: every control character, and every one that changes the direction of text, becomes
 /// `\u202e`. Own texts contain none of them.
 #[must_use]
@@ -129,9 +122,8 @@ pub fn for_browser(page: &str) -> Cow<'_, str> {
     let mut shown = String::with_capacity(page.len());
     for c in page.chars() {
         match c {
-            // Writing to a text cannot fail.
-            c if is_hidden(c) => drop(write!(shown, "\\u{:04x}", u32::from(c))),
-            c => shown.push(c),
+            '\r' => shown.push(c),
+            c => push_escaped(&mut shown, c),
         }
     }
     Cow::Owned(shown)
@@ -154,9 +146,7 @@ pub fn for_terminal(text: &str) -> Cow<'_, str> {
                 rest = after.strip_prefix(KEY.as_str()).unwrap_or(after).chars();
             }
             '\r' if after.starts_with('\n') => shown.push(c),
-            // Writing to a text cannot fail.
-            c if is_control(c) => drop(write!(shown, "\\u{:04x}", u32::from(c))),
-            c => shown.push(c),
+            c => push_escaped(&mut shown, c),
         }
     }
     Cow::Owned(shown)

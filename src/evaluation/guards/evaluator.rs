@@ -236,7 +236,7 @@ impl GuardEvaluator<'_> {
         let verdict = self.verdict(body, verb, message, program);
         let fields = body.updated_input.iter();
         let updated_input = fields
-            .map(|(key, text)| (key.clone(), template::render_exactly(text, self.evaluator)))
+            .map(|(key, text)| (key.clone(), template::render(text, self.evaluator)))
             .collect();
         GuardOutput { verdict: Box::new(verdict), updated_input, memory }
     }
