@@ -762,19 +762,16 @@ fn process_selector(
     values: &Rows<ValueOptions>,
 ) -> Result<Option<ProcessSelector>, FactError> {
     let has = |options: &[&str]| options.iter().any(|it| program.has(it, values));
-    let is_exact = match program.name.as_str() {
-        "pkill" | "pgrep" => has(&["-x", "--exact"]),
-        "killall" => !has(&["-r", "--regexp"]),
+    let as_regex: fn(&str) -> String = match program.name.as_str() {
+        "pkill" | "pgrep" if has(&["-x", "--exact"]) => |it| format!("^({it})$"),
+        "killall" if !has(&["-r", "--regexp"]) => |it| format!("^{}$", regex::escape(it)),
+        "pkill" | "pgrep" | "killall" => str::to_owned,
         _ => return Ok(None),
     };
     let mut patterns = Vec::new();
     for operand in program.operands(values) {
         let text = operand.all().ok_or_else(|| not_known(&operand.text))?;
-        let pattern = match (is_exact, program.name.as_str()) {
-            (true, "killall") => format!("^{}$", regex::escape(text)),
-            (true, _) => format!("^({text})$"),
-            (false, _) => text.to_owned(),
-        };
+        let pattern = as_regex(text);
         match RegexBuilder::new(&pattern).size_limit(SELECTOR_BYTES_MAX).build() {
             Ok(compiled) => patterns.push(compiled),
             Err(regex::Error::CompiledTooBig(_)) => return Err(not_known(text).into()),

@@ -21,9 +21,11 @@ const STEPS_MAX: usize = 8;
 /// Adds to a call what the disk knows of it.
 pub(super) fn inspect_paths(world: &dyn World, call: &mut Call, environment: &mut CallEnvironment) {
     read_files::expand_patterns(world, call);
-    let program = world.program().and_then(|it| world.real_path(&it).ok());
-    let program = program.map(|it| it.display().to_string()).unwrap_or_default();
-    environment.program = in_shell(&program).into_owned();
+    if environment.program.is_empty() {
+        let program = world.program().and_then(|it| world.real_path(&it).ok());
+        let program = program.map(|it| it.display().to_string()).unwrap_or_default();
+        environment.program = in_shell(&program).into_owned();
+    }
     let patches = call.patches.clone();
     for patch in patches.iter().take(CALL_PATCHES_MAX) {
         match world.read(Path::new(&patch.path), CALL_PATCH_BYTES_MAX) {
@@ -203,17 +205,11 @@ impl CallDisk for GateDisk<'_> {
         if folder.contains(['*', '?', '[']) {
             return None;
         }
-        let names = match self.world.list(Path::new(folder)) {
-            Ok(names) => names,
-            Err(WorldError::NotFound) => return Some(Vec::new()),
-            Err(_) => return None,
-        };
-        let pattern = without_sets(pattern);
-        let is_hidden = |it: &str| it.starts_with('.') && !pattern.starts_with('.');
-        let fits = |it: &String| !is_hidden(it) && word_matches(&pattern, it);
-        let found: Vec<String> =
-            names.into_iter().filter(fits).map(|it| in_folder(folder, &it)).collect();
-        (found.len() <= GLOB_SCRIPTS_MAX).then_some(found)
+        match matching_paths(self.world, folder, pattern) {
+            Ok(found) => (found.len() <= GLOB_SCRIPTS_MAX).then_some(found),
+            Err(WorldError::NotFound) => Some(Vec::new()),
+            Err(_) => None,
+        }
     }
 }
 
@@ -224,6 +220,19 @@ impl GateDisk<'_> {
         let mut places = [project, folder, home].into_iter().chain(temporary);
         places.any(|it| !it.is_empty() && Path::new(path).starts_with(it))
     }
+}
+
+/// Returns the paths in a directory whose names fit a pattern of a shell.
+pub(super) fn matching_paths(
+    world: &dyn World,
+    folder: &str,
+    pattern: &str,
+) -> Result<Vec<String>, WorldError> {
+    let pattern = without_sets(pattern);
+    let is_shown = |it: &String| !it.starts_with('.') || pattern.starts_with('.');
+    let names = world.list(Path::new(folder))?.into_iter();
+    let names = names.filter(|it| is_shown(it) && word_matches(&pattern, it));
+    Ok(names.map(|it| in_folder(folder, &it)).collect())
 }
 
 /// Files that a glob may fit if the call runs them.
@@ -271,7 +280,7 @@ fn is_program(bytes: &[u8]) -> bool {
 }
 
 /// Returns a glob in which each `[…]` is a `?`, which fits the same names and more.
-pub(super) fn without_sets(glob: &str) -> String {
+fn without_sets(glob: &str) -> String {
     let mut out = String::new();
     let mut rest = glob;
     while let Some((before, behind)) = rest.split_once('[') {

@@ -6,17 +6,15 @@ use std::path::Path;
 use policyd_fact_table::call_facts::CallFacts;
 use policyd_facts::call::{Access, Call, FileAccess, ResolvedPath};
 use policyd_facts::compiled::CompiledMatchers;
-use policyd_facts::glob::word_matches;
 use policyd_shell::path::in_folder;
 use policyd_world::{FileKind, World};
 
-use super::on_disk::without_sets;
+use super::on_disk::matching_paths;
 
 /// Files that a pattern may fit to be looked at one by one.
 const MATCHES_MAX: usize = 64;
-/// Directories that are listed for a pattern, and names of each of them.
+/// Directories that are listed for a pattern.
 const FOLDERS_MAX: usize = 64;
-const NAMES_MAX: usize = 1000;
 /// File kind whose values no agent reads without a question.
 const SECRETS: &str = "secrets";
 /// Directories that are listed to find a file of secrets.
@@ -60,19 +58,9 @@ fn matching(world: &dyn World, pattern: &str) -> Option<Vec<String>> {
         if found.len() > FOLDERS_MAX {
             return None;
         }
-        let step = without_sets(step);
-        let is_shown = |it: &String| !it.starts_with('.') || step.starts_with('.');
-        let mut next = Vec::new();
-        for folder in &found {
-            // A path that cannot be listed has no files.
-            let names = world.list(Path::new(folder)).unwrap_or_default();
-            if names.len() > NAMES_MAX {
-                return None;
-            }
-            let names = names.into_iter().filter(|it| is_shown(it) && word_matches(&step, it));
-            next.extend(names.map(|it| in_folder(folder, &it)));
-        }
-        found = next;
+        // A path that cannot be listed has no files.
+        let below = found.iter().filter_map(|it| matching_paths(world, it, step).ok());
+        found = below.flatten().collect();
     }
     (found.len() <= MATCHES_MAX).then_some(found)
 }

@@ -495,10 +495,14 @@ fn marked_file(value: &ShellText) -> Option<ShellText> {
     }
     let is_name = |it: &str| it.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '-'));
     let text = value.text.as_str();
-    let marked = ["=@", "=<"].iter().find_map(|it| Some(text.find(it)? + it.len()));
     let named = || text.find('@').filter(|it| text.get(..*it).is_some_and(is_name));
-    let at = marked.or_else(|| named().map(|it| it + 1))?;
-    let file = value.tail(at);
+    form_file(value).or_else(|| named().map(|it| value.tail(it + 1)))
+}
+
+/// Returns the file in a field of a form: `name=@file`, `name=<file`.
+fn form_file(field: &ShellText) -> Option<ShellText> {
+    let at = ["=@", "=<"].iter().find_map(|it| Some(field.text.find(it)? + it.len()))?;
+    let file = field.tail(at);
     // Parameters of the file follow behind a comma or a semicolon.
     let end = file.text.find([',', ';']).unwrap_or(file.text.len());
     let text = file.text.get(..end).unwrap_or_default().to_owned();
@@ -545,16 +549,7 @@ fn without_mark(program: &str, word: &ShellText) -> ShellText {
     if let Some(mark) = marks.iter().find(|it| text.starts_with(**it)) {
         return word.tail(mark.len());
     }
-    match text.split_once("=@") {
-        // Parameters of the file follow behind a comma or a semicolon.
-        Some((name, file)) => {
-            let end = file.find([',', ';']).unwrap_or(file.len());
-            let tail = word.tail(name.len() + 2);
-            let text = tail.text.get(..end).unwrap_or_default().to_owned();
-            ShellText { known_to: tail.known_to.min(text.len()), text, ..tail }
-        }
-        None => word.clone(),
-    }
+    form_file(word).unwrap_or_else(|| word.clone())
 }
 
 /// Programs that do not change tracked files when they run before another program of the same line.
