@@ -130,11 +130,11 @@ pub fn run(world: &dyn World, console: &mut Console<'_>, arguments: &[OsString])
 /// Returns the directory that `-C` names, wherever it stands. The caller starts there, so that no command has to know it.
 #[must_use]
 pub fn directory(arguments: &[OsString]) -> Option<PathBuf> {
-    let before = ArgumentLine::new(arguments).directory();
     // To read the whole line costs more than a hook.
     let is_named = |it: &OsString| it.as_encoded_bytes().starts_with(b"-C");
-    let behind = before.is_none() && arguments.iter().any(is_named);
-    before.or_else(|| line::parse(arguments).ok().filter(|_| behind)?.directory)
+    let behind = || line::parse(arguments).ok()?.directory;
+    let before = ArgumentLine::new(arguments).directory();
+    before.or_else(|| arguments.iter().any(is_named).then(behind)?)
 }
 
 /// Returns what to say if a `policyd` of another release started this program.

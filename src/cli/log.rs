@@ -66,7 +66,7 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &LogA
         );
     }
     if lines.is_empty() && !(arguments.would_block || arguments.approved || arguments.follow) {
-        print_empty(console, arguments.format, "decision is logged");
+        print_empty(console, arguments.format, "logged decision matches");
     }
     let surplus = lines.len().saturating_sub(arguments.lines);
     let shown = lines.get(surplus..).unwrap_or_default();

@@ -232,7 +232,10 @@ impl FormAction<'_> {
         if let Ok(Some(SyncResult { rejected, .. })) = &sent
             && !rejected.is_empty()
         {
-            return Err(refused(format!("The shared store refused it: {}", rejected.join("; "))));
+            return Err(refused(format!(
+                "The shared store refused a change: {}",
+                rejected.join("; ")
+            )));
         }
         Ok(match sent {
             Err(error) => Some(error.to_string()),

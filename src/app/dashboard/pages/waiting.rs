@@ -205,12 +205,9 @@ fn waiting(context: &PageContext<'_>, directory: &str) -> Option<WaitingItems> {
         view.awaiting_human(&open.policy.signals, stores.now).take(ROWS).cloned().collect();
     let lists = stores.queues.peek();
     // The answer to a question also moves its task.
-    let asked = |task: &&Task| {
-        let is_about =
-            |it: &Escalation| Incident::of_question(it, &lists, &[]).tasks.contains(&task.id);
-        escalations.iter().any(|(it, _)| is_about(it))
-    };
-    let tasks = lists.on(TaskQueue::DeadLetter).filter(|it| !asked(it));
+    let asked = escalations.iter().flat_map(|it| Incident::of_question(&it.0, &lists, &[]).tasks);
+    let asked: BTreeSet<String> = asked.collect();
+    let tasks = lists.on(TaskQueue::DeadLetter).filter(|it| !asked.contains(&it.id));
     let tasks = tasks.take(ROWS).cloned().collect();
     Some(WaitingItems { escalations, signals, tasks })
 }

@@ -22,7 +22,7 @@ pub(in super::super) fn ancestry() -> Ancestry {
     chain(std::process::id(), &listing(&["-A"]), &listing(&["-A", "-E"]))
 }
 
-/// Kills the processes whose environment contains this entry. The system does not show the environment of its own programs.
+/// Kills the processes whose environment contains this entry. `ps` does not list the environment of programs that belong to macOS.
 pub(in super::super) fn kill_marked(entry: &str) -> Result<usize, WorldError> {
     kill_found(|| {
         let (plain, full) = (listing(&["-A"]), listing(&["-A", "-E"]));
