@@ -33,13 +33,13 @@ def output(*command: str) -> str:
 
 
 def missing(targets: list[Target]) -> dict[str, str]:
-    """What this machine lacks to compile, and the command that installs it."""
+    """What this machine lacks to compile, and the command that installs it. Packages of finished programs name their crates."""
+    if shutil.which("cargo") is None or shutil.which("rustc") is None:
+        return {"cargo": "see https://rustup.rs"}
     if not targets:
         return {}
     if PLATFORM[0] != "linux":
         return {"Linux": "compile on Linux"}
-    if shutil.which("cargo") is None or shutil.which("rustc") is None:
-        return {"cargo": "see https://rustup.rs"}
     lacks = {}
     libraries = Path(output("rustc", "--print", "sysroot").strip(), "lib/rustlib")
     for target in targets:
