@@ -24,8 +24,8 @@ SIGNATURE, CODE_DIRECTORY, SHA256 = 0xFADE_0CC0, 0xFADE_0C02, 2
 # Libraries that each supported Windows has. `api-ms-win-…` are names of parts of the same.
 WINDOWS_LIBRARIES = {
     "advapi32.dll", "bcrypt.dll", "bcryptprimitives.dll", "combase.dll", "crypt32.dll", "gdi32.dll", "iphlpapi.dll",
-    "kernel32.dll", "ncrypt.dll", "netapi32.dll", "ntdll.dll", "ole32.dll", "oleaut32.dll", "psapi.dll", "secur32.dll",
-    "shell32.dll", "user32.dll", "userenv.dll", "ws2_32.dll",
+    "kernel32.dll", "ncrypt.dll", "netapi32.dll", "ntdll.dll", "ole32.dll", "oleaut32.dll", "pdh.dll", "powrprof.dll",
+    "psapi.dll", "secur32.dll", "shell32.dll", "user32.dll", "userenv.dll", "ws2_32.dll",
 }  # fmt: skip
 MACOS_LIBRARIES = (
     "/usr/lib/libSystem.B.dylib", "/usr/lib/libcharset.1.dylib", "/usr/lib/libiconv.2.dylib", "/usr/lib/libobjc.A.dylib",
