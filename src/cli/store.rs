@@ -16,12 +16,14 @@ use policyd_app::sharing;
 use policyd_app::workspace::human::shown;
 use policyd_app::workspace::project;
 use policyd_base::limits::SHARED_STORE_WAIT;
+use policyd_store::configuration::{Configuration, ConfigurationOwner};
 use policyd_store::decision_log::DECISION_LOG;
 use policyd_store::file::Durability;
 use policyd_store::projects::ProjectRegistry;
 use policyd_store::shared::settings::{SharedStoreSettings, SharedSubject, VARIABLE};
 use policyd_store::shared::{
-    STORE_COMMAND, SharedRun, SharedStore, SyncError, SyncLimits, SyncPosition, SyncResult,
+    CopyResult, STORE_COMMAND, SharedRun, SharedStore, SyncError, SyncLimits, SyncPosition,
+    SyncResult,
 };
 use policyd_world::World;
 use policyd_world::server::{ServerError, ServerStatus};
@@ -120,6 +122,8 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, action: &StoreAc
             return EXIT_BROKEN;
         }
     };
+    let is_valid = report_settings(world, console);
+    let settle = |code| if code == EXIT_OK && !is_valid { EXIT_FOUND } else { code };
     let done = match action {
         StoreAction::Init { url } => migrate(world, console, &store, url.as_deref(), true),
         StoreAction::Migrate { url } => migrate(world, console, &store, url.as_deref(), false),
@@ -139,10 +143,19 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, action: &StoreAc
         ),
         StoreAction::Watch => watch(world, console, &store, &own.join(DECISION_LOG)),
     };
-    done.unwrap_or_else(|error| {
+    settle(done.unwrap_or_else(|error| {
         console.eprint(&error.to_string());
         EXIT_BROKEN
-    })
+    }))
+}
+
+/// Reports what is ignored of the settings: a word of `share` that does not exist shares nothing. Returns whether nothing is.
+fn report_settings(world: &dyn World, console: &mut Console<'_>) -> bool {
+    let owners = [ConfigurationOwner::Organization, ConfigurationOwner::User];
+    let problems = owners.into_iter().flat_map(|it| Configuration::load(world, it).problems);
+    let problems: Vec<_> = problems.collect();
+    problems.iter().for_each(|it| console.eprint(&it.to_string()));
+    problems.is_empty()
 }
 
 /// Lists the runs of all hosts from a current copy.
@@ -254,11 +267,11 @@ fn synchronize(
         if !result.rejected.is_empty() {
             code = EXIT_FOUND;
         }
-        if result.waiting == 0 {
+        if result.waiting == 0 && !result.is_partial {
             break;
         }
-        // A long outbox takes several rounds.
-        if result.sent == 0 {
+        // A long outbox, and a long list of changes, take several rounds.
+        if result.sent == 0 && (result.waiting > 0 || result.received == 0) {
             console.eprint("help: another process of this host sends, or a file waits; try again");
             code = EXIT_FOUND;
             break;
@@ -290,8 +303,12 @@ fn copy(
 ) -> Result<u8, SyncError> {
     match (from, to) {
         (StorePlace::Files, StorePlace::Postgres) => {
-            let copied = store.copy_to_server(SHARED_STORE_WAIT)?;
+            let CopyResult { copied, left } = store.copy_to_server(SHARED_STORE_WAIT)?;
             console.print(&format!("documents copied to the server: {copied}\n"));
+            left.iter().for_each(|it| console.eprint(&format!("not copied: {it}")));
+            if !left.is_empty() {
+                return Ok(EXIT_FOUND);
+            }
         }
         (StorePlace::Postgres, StorePlace::Files) => {
             store.forget_position()?;

@@ -20,8 +20,14 @@ pub fn line(task: &Task, now: Timestamp) -> String {
         "" | "permanent_abandon" => String::new(),
         strategy => format!(", {strategy}"),
     };
+    let claim = match &task.claim {
+        Some(it) if task.is_claimed(now) => {
+            format!(", claimed by {} until {}", it.holder, it.until)
+        }
+        Some(_) | None => String::new(),
+    };
     format!(
-        "{}  {}: {}, the last {}{strategy}{reason}{waits}{title}\n",
+        "{}  {}: {}, the last {}{strategy}{reason}{waits}{claim}{title}\n",
         task.id,
         task.place.as_str(),
         counted(task.failed_attempts(), "failed attempt"),
@@ -87,6 +93,7 @@ pub fn to_json(task: &Task) -> Value {
         "error_summary": task.summary,
         "cause": cause(task),
         "waits_for": task.waits_for,
+        "claim": task.claim.as_ref().filter(|it| !it.holder.is_empty()),
         "redrives": task.redrives,
         "reason": task.reason,
     })

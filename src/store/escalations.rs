@@ -252,19 +252,23 @@ impl<'a> EscalationStore<'a> {
 
     /// Saves a change for the server, before the local files change.
     fn share(&self, id: &str, change: EscalationChange, now: Timestamp) -> Result<(), WorldError> {
+        let Some(shared) = self.shared() else { return Ok(()) };
+        shared.push(SharedAction::Escalation { id: id.to_owned(), change }, now)
+    }
+
+    /// The shared store, if it has escalations.
+    fn shared(&self) -> Option<SharedStore<'a>> {
         let documents = &self.documents;
         // An invalid configuration shares nothing. The next synchronization reports it.
         let found = SharedStore::find(documents.world, &documents.root, &documents.durability);
-        let Ok(Some(shared)) = found else { return Ok(()) };
-        if !shared.settings().shares(SharedSubject::Escalations) {
-            return Ok(());
-        }
-        shared.push(SharedAction::Escalation { id: id.to_owned(), change }, now)
+        let shared = found.ok().flatten()?;
+        shared.settings().shares(SharedSubject::Escalations).then_some(shared)
     }
 
     /// Adds or replaces escalations by those of the shared store. `current` returns them under the lock.
     ///
-    /// `is_restored`: the server can have lost changes. The answers among them are final, and are sent again.
+    /// `is_restored`: the server can have lost changes. The answers among them are final, and are sent again. Returns what a human
+    /// should know: the server has another answer than this host.
     ///
     /// # Errors
     /// The lock was not free, or something was not saved.
@@ -272,7 +276,8 @@ impl<'a> EscalationStore<'a> {
         &self,
         current: impl FnOnce() -> Vec<(String, Option<Value>)>,
         is_restored: bool,
-    ) -> Result<(), WorldError> {
+    ) -> Result<Vec<String>, WorldError> {
+        let mut problems = Vec::new();
         let _held = self.lock()?;
         let (mut known, fields) = self.to_change()?;
         for (id, document) in current() {
@@ -287,20 +292,38 @@ impl<'a> EscalationStore<'a> {
             if self.documents.world.stat(&self.path(&id)).is_err() {
                 self.documents.save(&name(&id), text)?;
             }
+            let before = known.iter().find(|it| it.id == id).and_then(|it| it.closed.as_ref());
+            if let (Some(before), Some(closed)) = (before, &escalation.closed)
+                && before.approved != closed.approved
+            {
+                let said = |it: &Resolution| if it.approved { "yes" } else { "no" };
+                problems.push(format!(
+                    "escalation `{id}`: {} answered {} before, and the server has the answer {} of {}, which counts now",
+                    before.by,
+                    said(before),
+                    said(closed),
+                    closed.by
+                ));
+                self.documents.save(&name(&id), &self.question(&id))?;
+            }
             self.complete(&escalation);
             match known.iter_mut().find(|it| it.id == id) {
                 Some(Escalation { closed: Some(closed), .. })
                     if is_restored && escalation.closed.is_none() =>
                 {
                     let Resolution { at, approved, decision, by } = closed.clone();
-                    self.share(&id, EscalationChange::Answered { approved, decision, by }, at)?;
+                    let change = EscalationChange::Answered { approved, decision, by };
+                    if let Some(shared) = self.shared() {
+                        shared.push_again(SharedAction::Escalation { id, change }, at)?;
+                    }
                 }
                 Some(it) => *it = escalation,
                 None => known.push(escalation),
             }
         }
         known.sort_by(|one, other| (one.created, &one.id).cmp(&(other.created, &other.id)));
-        self.write(&known, &fields)
+        self.write(&known, &fields)?;
+        Ok(problems)
     }
 
     fn lock(&self) -> Result<Box<dyn policyd_world::HeldLock>, WorldError> {

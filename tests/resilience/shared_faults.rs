@@ -272,6 +272,78 @@ fn an_answer_that_the_server_lost_stays_final() {
 }
 
 #[test]
+fn an_answer_stays_final_although_its_question_comes_back_later() {
+    let server = FakeServer::default();
+    let [one, other] = hosts(&server);
+    [&one, &other].into_iter().for_each(|it| it.put(CONFIG, EVERYTHING));
+    let backup = server.backup();
+    let [approval, _] = ask_everything(&one);
+    let sync = |world: &FakeWorld| {
+        world.advance(Duration::from_secs(2));
+        shared(world).sync(LIMITS).unwrap();
+    };
+    sync(&other);
+    assert!(!answer(&other, false));
+    shared(&other).answer(&approval, false, "ada", LIMITS).unwrap();
+    server.restore(&backup, true);
+    // The server knows the answer before the question, and then the question of a host that knows no answer.
+    [&other, &one, &other, &one, &other].into_iter().for_each(sync);
+    assert!(!answer(&other, true) && !answer(&one, true));
+    let text = server.document(GROUP, "escalation", &questions(&one).all().unwrap()[0].id).unwrap();
+    assert!(text.contains("rejected"), "{text}");
+}
+
+#[test]
+fn a_call_that_is_asked_about_again_is_open_after_a_failover() {
+    let server = FakeServer::default();
+    let [one, other] = hosts(&server);
+    [&one, &other].into_iter().for_each(|it| it.put(CONFIG, EVERYTHING));
+    let [approval, _] = ask_everything(&one);
+    let sync = |world: &FakeWorld| {
+        [&one, &other].into_iter().for_each(|it| it.advance(Duration::from_secs(2)));
+        shared(world).sync(LIMITS).unwrap();
+    };
+    sync(&other);
+    shared(&other).answer(&approval, true, "ada", LIMITS).unwrap();
+    // The answer is taken over, and the same call is blocked again later.
+    [&one, &other].into_iter().for_each(sync);
+    let hour = Duration::from_secs(3_600);
+    [&one, &other].into_iter().for_each(|it| it.advance(hour));
+    let call = BlockedCall { digest: "d".repeat(64), ..BlockedCall::default() };
+    assert!(shared(&one).ask(&call, Path::new(ROOT), one.now()).unwrap().is_new);
+    sync(&one);
+    server.restore(&server.backup(), true);
+    sync(&other);
+    let open = shared(&other).approvals().unwrap();
+    assert!(open.iter().any(|it| it.id == approval && it.request.is_open(other.now())), "{open:?}");
+}
+
+#[test]
+fn a_human_whose_answer_comes_too_late_learns_it() {
+    for second in [true, false] {
+        let server = FakeServer::default();
+        let [one, other] = hosts(&server);
+        [&one, &other].into_iter().for_each(|it| it.put(CONFIG, EVERYTHING));
+        let [approval, _] = ask_everything(&one);
+        other.advance(Duration::from_secs(2));
+        shared(&other).sync(LIMITS).unwrap();
+        server.set_fault(Some(ServerFault::Down));
+        answer(&other, second);
+        let queued = shared(&other).answer(&approval, second, "eve", LIMITS).unwrap();
+        assert_eq!(queued, AnswerResult::Queued);
+        server.set_fault(None);
+        answer(&one, false);
+        shared(&one).answer(&approval, false, "ada", LIMITS).unwrap();
+        shared(&one).sync(LIMITS).unwrap();
+        other.advance(Duration::from_secs(60));
+        let said = shared(&other).sync(LIMITS).unwrap().rejected;
+        let late = said.iter().filter(|it| it.contains("ada answered no before")).count();
+        assert_eq!(late, if second { 2 } else { 0 }, "{said:?}");
+        assert!(!answer(&other, true), "the copy has the first answer");
+    }
+}
+
+#[test]
 fn a_subject_that_is_shared_later_arrives() {
     let server = FakeServer::default();
     let [one, other] = hosts(&server);

@@ -387,6 +387,29 @@ impl SharedAction {
         }
     }
 
+    /// Returns what a human learns whose answer comes after another one with a different decision, `known` being the document.
+    #[must_use]
+    pub(super) fn first_answer(&self, known: &Value) -> Option<String> {
+        let (is_yes, before, by) = if let Self::Escalation { change, .. } = self
+            && let EscalationChange::Answered { approved, .. } = change
+        {
+            let first = escalation_of(known)?.closed?;
+            (*approved, first.approved, first.by)
+        } else if let Self::Approval { change, .. } = self
+            && let ApprovalChange::Answered { allowed, .. } = change
+        {
+            let first = serde_json::from_value::<CallRequest>(known.clone()).ok()?.answer?;
+            (*allowed, first.allowed, first.by)
+        } else {
+            return None;
+        };
+        let DocumentName { kind, name } = self.document();
+        let first = if before { "yes" } else { "no" };
+        (is_yes != before).then(|| {
+            format!("{kind} `{name}`: the answer came too late; {by} answered {first} before")
+        })
+    }
+
     /// Returns the new content of the document at the time of the event, and the response.
     #[must_use]
     pub fn apply(&self, known: Option<&Value>, at: Timestamp) -> (NewContent, SharedResponse) {

@@ -2,11 +2,12 @@
 //! the answer over, and only if the request on the server is the one that it made.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use super::action::{ApprovalChange, SharedAction, SharedResponse};
-use super::mirror::{APPROVALS, Mirror};
+use super::mirror::APPROVALS;
 use super::{SharedStore, SyncError, SyncLimits, position};
 use crate::allowance::{Allowance, AllowanceTarget};
 use crate::document::DocumentError;
@@ -160,13 +161,14 @@ impl SharedStore<'_> {
         &self,
         current: impl FnOnce() -> Vec<(String, Option<Value>)>,
         ahead_ms: i64,
-        mirror: &Mirror<'_>,
+        is_restored: bool,
+        lock_wait: Duration,
     ) -> Result<Vec<String>, WorldError> {
         let now = self.world.now();
         let own = format!("{}-", position::client(self.world, &self.folder)?);
         let mut problems = Vec::new();
         let mut taken: Vec<(PathBuf, NamedRequest)> = Vec::new();
-        mirror.change(|all| {
+        self.mirror_within(APPROVALS, lock_wait).change(|all| {
             for (id, document) in current() {
                 let Some(mut request) = document.as_ref().and_then(request_of) else {
                     all.remove(&id);
@@ -174,9 +176,11 @@ impl SharedStore<'_> {
                 };
                 shift(&mut request, ahead_ms);
                 if !id.starts_with(&own) {
-                    let request = json!(request);
-                    if !mirror.keeps(all.get(&id), &request) {
-                        all.insert(id, request);
+                    let known = all.get(&id).and_then(request_of).and_then(|it| it.answer);
+                    let is_lost =
+                        request.answer.is_none() && known.is_some_and(|it| it.at >= request.asked);
+                    if !(is_restored && is_lost) {
+                        all.insert(id, json!(request));
                     }
                     continue;
                 }

@@ -1,6 +1,6 @@
 //! Compares the local copy with the server, and copies documents that the server lacks.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use serde_json::Value;
@@ -58,6 +58,15 @@ impl DifferenceKind {
             Self::Unreadable => "unreadable on the server",
         }
     }
+}
+
+/// Result of copying documents to the server.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct CopyResult {
+    /// Number of copied documents.
+    pub copied: usize,
+    /// Documents that were not copied, and why.
+    pub left: Vec<String>,
 }
 
 /// Returns whether the local copy of a document is that of the server. Times of a copy are converted to the clock of this
@@ -158,15 +167,22 @@ impl SharedStore<'_> {
         }
     }
 
-    /// Copies the documents to the server that it does not have. Returns their number.
+    /// Copies the documents to the server that it does not have. A document that was removed there stays removed.
     ///
     /// # Errors
-    /// The server cannot be reached, or rejects a document.
-    pub fn copy_to_server(&self, wait: Duration) -> Result<usize, SyncError> {
+    /// The server cannot be reached.
+    pub fn copy_to_server(&self, wait: Duration) -> Result<CopyResult, SyncError> {
         let client = position::client(self.world, &self.folder)?;
+        let (known, _) = self.all_documents(wait)?;
+        let removed = known.into_iter().filter(|it| it.text.is_none() && !it.is_large);
+        let removed: BTreeSet<(String, String)> = removed.map(|it| (it.kind, it.name)).collect();
         let mut server = self.server(wait)?;
-        let mut copied: usize = 0;
+        let mut result = CopyResult::default();
         for ((kind, name), document) in self.local()? {
+            if removed.contains(&(kind.clone(), name.clone())) {
+                result.left.push(format!("{kind} `{name}`: removed on the server before"));
+                continue;
+            }
             let text = document.to_string();
             let mut digest = hex(&Sha256::digest(format!("{kind}\n{name}\n{text}").as_bytes()));
             digest.truncate(24);
@@ -174,7 +190,7 @@ impl SharedStore<'_> {
             let document = DocumentName { kind: &kind, name: &name };
             let mut is_new = false;
             server.limit(wait);
-            let result = server.change(
+            let changed = server.change(
                 DocumentChange { operation: &operation, document },
                 &mut |known, _| match known {
                     Some(_) => NewContent::Unchanged,
@@ -183,11 +199,17 @@ impl SharedStore<'_> {
                         NewContent::Text(text.clone())
                     }
                 },
-            )?;
-            copied =
-                copied.saturating_add(usize::from(is_new && result == ChangeResult::Committed));
+            );
+            match changed {
+                Ok(ChangeResult::Committed) if is_new => {
+                    result.copied = result.copied.saturating_add(1);
+                }
+                Ok(_) => {}
+                Err(error) if error.is_temporary() => return Err(error.into()),
+                Err(error) => result.left.push(format!("{kind} `{name}`: {error}")),
+            }
         }
-        Ok(copied)
+        Ok(result)
     }
 
     /// Forgets the position, so that the next synchronization reads every document.

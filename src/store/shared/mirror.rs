@@ -22,33 +22,25 @@ pub(super) struct MirroredKind {
     pub(super) name: &'static str,
     /// Field with the time of a document.
     time_field: &'static str,
-    /// Field with the answer of a human or the end, which is final. Empty: the kind has none.
-    end_field: &'static str,
     /// Documents in the local copy, the newest.
     kept: usize,
 }
 
 /// Requests to let blocked calls pass.
 pub(super) const APPROVALS: MirroredKind =
-    MirroredKind { name: APPROVAL, time_field: "asked", end_field: "answer", kept: APPROVALS_KEPT };
+    MirroredKind { name: APPROVAL, time_field: "asked", kept: APPROVALS_KEPT };
 /// The registry of runs.
 pub(super) const RUNS: MirroredKind =
-    MirroredKind { name: RUN, time_field: "updated", end_field: "", kept: SHARED_RUNS_KEPT };
+    MirroredKind { name: RUN, time_field: "updated", kept: SHARED_RUNS_KEPT };
 /// Signals.
-pub(super) const SIGNALS: MirroredKind = MirroredKind {
-    name: SIGNAL,
-    time_field: "created",
-    end_field: "ended",
-    kept: SHARED_SIGNALS_KEPT,
-};
+pub(super) const SIGNALS: MirroredKind =
+    MirroredKind { name: SIGNAL, time_field: "created", kept: SHARED_SIGNALS_KEPT };
 
 /// The local copy of one kind.
 pub(super) struct Mirror<'a> {
     documents: Documents<'a>,
     kind: MirroredKind,
     file: String,
-    /// Whether the server lost changes, and not everything was read from it since.
-    is_restored: bool,
 }
 
 impl SharedStore<'_> {
@@ -62,22 +54,11 @@ impl SharedStore<'_> {
         let (folder, durability) = (self.folder.as_path(), self.durability.clone());
         let documents = Documents::new(self.world, folder, durability, lock_wait, MIRROR_BYTES_MAX);
         let file = format!("{}.json", kind.name);
-        Mirror { documents, kind, file, is_restored: false }
+        Mirror { documents, kind, file }
     }
 }
 
 impl Mirror<'_> {
-    /// Returns the copy for documents of a server that can have lost changes.
-    pub(super) fn of_restored(self, is_restored: bool) -> Self {
-        Self { is_restored, ..self }
-    }
-
-    /// Returns whether the known document stays: an answer is final, although a server that lost changes does not know it.
-    pub(super) fn keeps(&self, known: Option<&Value>, of_server: &Value) -> bool {
-        let has_ended = |it: &Value| it.get(self.kind.end_field).is_some_and(|it| !it.is_null());
-        self.is_restored && known.is_some_and(has_ended) && !has_ended(of_server)
-    }
-
     /// Reads all documents without a lock. A damaged copy is empty; the next change quarantines it.
     ///
     /// # Errors
@@ -104,15 +85,17 @@ impl Mirror<'_> {
         Ok(result)
     }
 
-    /// Takes over documents of the server. `current` returns them under the lock; `None` removes one.
+    /// Takes over documents of the server. `current` returns them under the lock; `None` removes one. `keeps` decides whether the
+    /// known document of a name stays instead.
     pub(super) fn adopt(
         &self,
         current: impl FnOnce() -> Vec<(String, Option<Value>)>,
+        keeps: impl Fn(&str, &Value, &Value) -> bool,
     ) -> Result<(), WorldError> {
         self.change(|all| {
             for (name, document) in current() {
                 match document {
-                    Some(document) if self.keeps(all.get(&name), &document) => {}
+                    Some(next) if all.get(&name).is_some_and(|it| keeps(&name, it, &next)) => {}
                     Some(document) => drop(all.insert(name, document)),
                     None => drop(all.remove(&name)),
                 }
@@ -122,13 +105,15 @@ impl Mirror<'_> {
     }
 
     fn forget_oldest(&self, all: &mut MirrorDocuments) {
-        let time = |it: &Value| {
-            it.get(self.kind.time_field).and_then(Value::as_str).unwrap_or_default().to_owned()
-        };
-        while all.len() > self.kind.kept {
-            let oldest = all.iter().min_by_key(|(_, it)| time(it)).map(|(name, _)| name.clone());
-            let Some(oldest) = oldest else { return };
-            all.remove(&oldest);
+        let surplus = all.len().saturating_sub(self.kind.kept);
+        if surplus > 0 {
+            let time = |it: &Value| {
+                it.get(self.kind.time_field).and_then(Value::as_str).map(str::to_owned)
+            };
+            let mut oldest: Vec<_> =
+                all.iter().map(|(name, it)| (time(it), name.clone())).collect();
+            oldest.sort_unstable();
+            oldest.iter().take(surplus).for_each(|(_, name)| drop(all.remove(name)));
         }
         // The largest are removed first: one host must not displace the documents of the others.
         let mut sizes: Vec<(usize, String)> =

@@ -32,7 +32,7 @@ use super::file::Durability;
 use super::user;
 use action::SharedAction;
 pub use approvals::{AnswerResult, AskedCall, NamedRequest};
-pub use copy::{Difference, DifferenceKind};
+pub use copy::{CopyResult, Difference, DifferenceKind};
 use outbox::Outbox;
 pub use outbox::{QueuedOperation, RejectedOperation};
 use policyd_base::limits::SHARED_FILE_BYTES_MAX;
@@ -93,7 +93,16 @@ impl<'a> SharedStore<'a> {
     /// The change was not saved.
     pub fn push(&self, action: SharedAction, at: Timestamp) -> Result<(), WorldError> {
         let client = position::client(self.world, &self.folder)?;
-        self.outbox().push(&client, action, at)
+        self.outbox().push(&client, action, at, false)
+    }
+
+    /// Saves a change that this host knows, and that the server lost.
+    ///
+    /// # Errors
+    /// The change was not saved.
+    pub(super) fn push_again(&self, action: SharedAction, at: Timestamp) -> Result<(), WorldError> {
+        let client = position::client(self.world, &self.folder)?;
+        self.outbox().push(&client, action, at, true)
     }
 
     /// Returns the operations that wait for the server, oldest first.

@@ -25,6 +25,9 @@ pub struct QueuedOperation {
     /// Time of the event on this host.
     pub at: Timestamp,
     pub action: SharedAction,
+    /// Whether this host only knows the change, which a server lost. It is dropped if this account must not make it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_again: bool,
 }
 
 impl QueuedOperation {
@@ -35,7 +38,8 @@ impl QueuedOperation {
 
     /// Returns the operation that is left of this one.
     pub(super) fn voided(&self, void: VoidQuestion) -> Self {
-        Self { id: format!("{}-void", self.id), at: self.at, action: SharedAction::Void(void) }
+        let id = format!("{}-void", self.id);
+        Self { id, at: self.at, action: SharedAction::Void(void), is_again: false }
     }
 }
 
@@ -74,9 +78,10 @@ impl Outbox<'_> {
         client: &str,
         action: SharedAction,
         at: Timestamp,
+        is_again: bool,
     ) -> Result<(), WorldError> {
         let (name, operation) = self.make(client, action, at);
-        self.save(&name, &operation)
+        self.save(&name, &QueuedOperation { is_again, ..operation })
     }
 
     /// Returns a new operation, and its name behind all others.
@@ -94,7 +99,8 @@ impl Outbox<'_> {
         let moment = self.world.now().millis().max(last.unwrap_or_default());
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let name = format!("{moment:015}-{}-{number:06}-{}", self.world.process_id(), self.store);
-        let operation = QueuedOperation { id: format!("{client}-{name}"), at, action };
+        let operation =
+            QueuedOperation { id: format!("{client}-{name}"), at, action, is_again: false };
         (name, operation)
     }
 

@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 use super::sent::ResendPosition;
 use crate::document::{DamageAction, DocumentError, StoredDocument, with_version};
 use crate::file::Durability;
-use policyd_base::limits::{SHARED_FILE_BYTES_MAX, SHARED_RETRY_MAX, SHARED_RETRY_MIN};
+use policyd_base::limits::{SENT_KEPT, SHARED_FILE_BYTES_MAX, SHARED_RETRY_MAX, SHARED_RETRY_MIN};
 use policyd_world::server::ServerState;
 use policyd_world::{World, WorldError};
 use policyd_yaml::checksum::hex;
@@ -47,6 +47,10 @@ pub struct SyncPosition {
     pub(super) resend: Option<ResendPosition>,
     /// Whether the server lost changes, and not everything was read from it since.
     pub(super) is_restored: bool,
+    /// When that was noticed.
+    pub(super) restored_at: Option<Timestamp>,
+    /// What was rejected while a question was asked, until it is reported.
+    pub(super) unreported: Vec<String>,
     /// When the server was asked last.
     pub at: Option<Timestamp>,
     /// Time of the server minus the time of this host, in milliseconds.
@@ -95,6 +99,7 @@ impl SyncPosition {
         if is_other {
             self.resend = Some(ResendPosition::oldest(now));
             self.is_restored = true;
+            self.restored_at = Some(now);
         }
         if is_other || !kinds.is_subset(&self.kinds) {
             self.forget();
@@ -120,6 +125,12 @@ impl SyncPosition {
     ) {
         let nearest = of_server.clamp(asked, answered.max(asked));
         self.ahead_ms = of_server.millis().saturating_sub(nearest.millis());
+    }
+
+    /// Returns whether the server can lack changes that it had: other hosts still send theirs again.
+    pub(super) fn may_lack_changes(&self, now: Timestamp) -> bool {
+        let is_recent = |at: Timestamp| now.since(at) < SENT_KEPT.saturating_mul(2);
+        self.is_restored || self.restored_at.is_some_and(is_recent)
     }
 
     /// Forgets the version, so that every document is read again.

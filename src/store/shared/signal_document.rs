@@ -231,6 +231,14 @@ impl SignalChange {
     }
 }
 
+/// Returns whether a human answered a signal, or its host ended it, and the next document does not contain that. A consumption can be
+/// taken back.
+pub(super) fn is_answer_lost(known: &Value, next: &Value) -> bool {
+    let end = |it: &Value| signal_of(it).and_then(|it| it.ended);
+    let is_final = |it: SharedSignalEnd| End::find(&it.outcome) != Some(End::Consumed);
+    end(known).is_some_and(is_final) && end(next).is_none()
+}
+
 /// Reads a signal. `None` if the document is not one.
 pub(super) fn signal_of(document: &Value) -> Option<SharedSignal> {
     serde_json::from_value(document.clone()).ok()

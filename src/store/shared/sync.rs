@@ -10,12 +10,12 @@ use serde_json::Value;
 use super::SharedStore;
 use super::action::{SharedAction, SharedResponse};
 use super::document_kind::{APPROVAL, BREAKER, ESCALATION, KINDS, RUN, SIGNAL, TASK};
-use super::mirror::{APPROVALS, RUNS, SIGNALS};
+use super::mirror::{RUNS, SIGNALS};
 use super::outbox::{QueuedOperation, UnreadOperation};
 use super::position::SyncPosition;
 use super::sent::SentLog;
 use super::settings::SharedSettingsError;
-use super::signal_document::on_local_clock;
+use super::signal_document::{is_answer_lost, on_local_clock};
 use super::void::VoidQuestion;
 use crate::breakers::BreakerStore;
 use crate::document::DocumentError;
@@ -99,7 +99,7 @@ pub const STORE_COMMAND: SyncLimits<'static> = SyncLimits { wait: SHARED_STORE_W
 pub struct SyncResult {
     /// Operations that the server applied.
     pub sent: usize,
-    /// Operations that the server rejected for good.
+    /// Operations that the server rejected for good, and answers that came after another one.
     pub rejected: Vec<String>,
     /// Documents that others changed.
     pub received: usize,
@@ -179,8 +179,19 @@ struct ServerSession<'s, 'a> {
     met: Timestamp,
     /// Whether this session changed nothing on the server since then.
     is_unchanged: bool,
+    /// Operations that were sent again.
+    resent: usize,
     /// Id of the question whose answer came. Its void is still in the outbox.
     answered: Option<String>,
+}
+
+/// What the user learns of an operation that the server applied.
+#[derive(Default)]
+struct AppliedNotes {
+    /// What happened to a question whose answer was lost.
+    note: Option<String>,
+    /// Why an answer does not count.
+    late: Option<String>,
 }
 
 impl SharedStore<'_> {
@@ -211,7 +222,10 @@ impl SharedStore<'_> {
             return Ok(SyncResult::default());
         }
         let session = self.connect(turn.end, &mut position);
-        let result = session.and_then(|mut it| it.sync(&mut position));
+        let mut result = session.and_then(|mut it| it.sync(&mut position));
+        if let Ok(result) = &mut result {
+            result.rejected.append(&mut position.unreported);
+        }
         let is_busy = result.as_ref().is_err_and(|it| it.is_contention(turn.is_short));
         let now = self.world.now();
         match &result {
@@ -342,8 +356,18 @@ impl SharedStore<'_> {
         let (is_unchanged, answered) = (true, None);
         let (asked, store) = (self.world.now(), self);
         let met = asked;
-        let mut session =
-            ServerSession { store, server, end, wait, state, asked, met, is_unchanged, answered };
+        let mut session = ServerSession {
+            store,
+            server,
+            end,
+            wait,
+            state,
+            asked,
+            met,
+            is_unchanged,
+            resent: 0,
+            answered,
+        };
         session.limit()?;
         session.state = session.server.state(position.version)?;
         session.met = self.world.now();
@@ -383,10 +407,16 @@ impl ServerSession<'_, '_> {
         let mut result = SyncResult::default();
         let is_complete = self.send(&mut result, position)?;
         if !is_complete || position.resend.is_some() {
+            result.sent = result.sent.saturating_add(self.resent);
             result.is_partial = true;
             return Ok(result);
         }
         let received = self.receive(position)?;
+        // Answers that the server lost are in the outbox now.
+        if self.left() >= SHARED_CALL_TIME {
+            self.send(&mut result, position)?;
+        }
+        result.waiting = self.store.outbox().names().len();
         result.received = received.documents;
         result.is_partial = received.is_partial;
         result.rejected.extend(received.problems);
@@ -401,12 +431,13 @@ impl ServerSession<'_, '_> {
         if_unknown: IfUnknown,
         position: &mut SyncPosition,
     ) -> Result<Option<SharedResponse>, SyncError> {
-        let mut is_complete = self.send(&mut SyncResult::default(), position)?;
+        let mut sent = SyncResult::default();
+        let mut is_complete = self.send(&mut sent, position)?;
         if is_complete && position.is_restored {
             // What this host knows and the server lost is known to it before it decides.
-            is_complete = !self.receive(position)?.is_partial
-                && self.send(&mut SyncResult::default(), position)?;
+            is_complete = !self.receive(position)?.is_partial && self.send(&mut sent, position)?;
         }
+        position.unreported.append(&mut sent.rejected);
         if !is_complete || position.resend.is_some() {
             return Err(SyncError::Busy);
         }
@@ -415,7 +446,7 @@ impl ServerSession<'_, '_> {
         let outbox = self.store.outbox();
         let mut not_saved = None;
         // Saved before the commit, so that it is there if the process does not learn what the server did.
-        let response = self.apply(operation, |response, content| {
+        let response = self.apply(operation, |_, response, content| {
             let left = match if_unknown {
                 IfUnknown::Send => Some(operation.clone()),
                 IfUnknown::Void => {
@@ -459,10 +490,20 @@ impl ServerSession<'_, '_> {
                     return Ok(());
                 }
                 self.limit()?;
-                match operation.map(|it| self.send_one(&it)) {
-                    Some(Err(error)) if error.is_temporary() => return Err(error.into()),
-                    // What the server rejects now, it did not have.
-                    Some(Ok(_) | Err(_)) | None => {}
+                self.is_unchanged = false;
+                self.resent = self.resent.saturating_add(1);
+                // A torn line is not an operation.
+                if let Some(operation) = operation {
+                    match self.send_one(&operation) {
+                        Err(error) if error.is_temporary() => return Err(error.into()),
+                        Ok(AppliedNotes { late, .. }) => position.unreported.extend(late),
+                        Err(_) if operation.is_again => {}
+                        Err(error) => {
+                            let DocumentName { kind, name } = operation.action.document();
+                            let text = "the server lost a change, and rejects it now";
+                            position.unreported.push(format!("{kind} `{name}`: {text}: {error}"));
+                        }
+                    }
                 }
                 from.lines = from.lines.saturating_add(1);
                 position.resend = Some(from);
@@ -487,7 +528,14 @@ impl ServerSession<'_, '_> {
         loop {
             self.limit()?;
             let asked = self.store.world.now();
-            let changes = self.server.changes(position.version)?;
+            let changes = match self.server.changes(position.version) {
+                // The server answered before, and only has more than there is time for.
+                Err(ServerError::TimedOut(_)) if received.documents > 0 => {
+                    received.is_partial = true;
+                    return Ok(received);
+                }
+                changes => changes?,
+            };
             position.notice_time(changes.now, asked, self.store.world.now());
             received.documents = received.documents.saturating_add(changes.documents.len());
             let large = changes.documents.iter().filter(|it| it.is_large);
@@ -548,9 +596,10 @@ impl ServerSession<'_, '_> {
                 self.limit()?;
                 self.is_unchanged = false;
                 match self.send_one(&operation) {
-                    Ok(note) => {
+                    Ok(AppliedNotes { note, late }) => {
                         result.sent = result.sent.saturating_add(1);
                         result.notes.extend(note);
+                        result.rejected.extend(late);
                         self.store.sent().add(&operation, self.store.world.now());
                         outbox.remove(&name);
                     }
@@ -558,6 +607,8 @@ impl ServerSession<'_, '_> {
                         result.waiting = outbox.names().len();
                         return Err(error.into());
                     }
+                    // This host only knows the answer; it did not give it.
+                    Err(_) if operation.is_again => outbox.remove(&name),
                     Err(error) => {
                         let document = operation.action.document();
                         let text = format!("{} `{}`: {error}", document.kind, document.name);
@@ -572,18 +623,23 @@ impl ServerSession<'_, '_> {
     }
 
     /// Sends an operation. Returns what the user should know.
-    fn send_one(&mut self, operation: &QueuedOperation) -> Result<Option<String>, ServerError> {
+    fn send_one(&mut self, operation: &QueuedOperation) -> Result<AppliedNotes, ServerError> {
         let SharedAction::Void(void) = &operation.action else {
-            self.apply(operation, |_, _| true)?;
-            return Ok(None);
+            let mut late = None;
+            self.apply(operation, |known, _, _| {
+                late = known.and_then(|it| operation.action.first_answer(it));
+                true
+            })?;
+            return Ok(AppliedNotes { note: None, late });
         };
         let change = DocumentChange { operation: &void.operation, document: void.asked.document() };
         let result = self.server.change(change, &mut |_, _| NewContent::Unchanged)?;
         let Some(undo) = &void.undo else {
-            return Ok((result == ChangeResult::AppliedBefore).then(|| void.note()));
+            let note = (result == ChangeResult::AppliedBefore).then(|| void.note());
+            return Ok(AppliedNotes { note, late: None });
         };
         if result == ChangeResult::Committed {
-            return Ok(None);
+            return Ok(AppliedNotes::default());
         }
         let mut is_made = false;
         let change = DocumentChange { operation: &operation.id, ..change };
@@ -595,7 +651,7 @@ impl ServerSession<'_, '_> {
                 false => NewContent::Unchanged,
             }
         })?;
-        Ok(is_made.then(|| void.note()))
+        Ok(AppliedNotes { note: is_made.then(|| void.note()), late: None })
     }
 
     /// Fails if no time is left.
@@ -606,12 +662,12 @@ impl ServerSession<'_, '_> {
         }
     }
 
-    /// Applies an operation. Times of events are moved to the clock of the server. `prepare` gets the response and the
-    /// content before the commit, and returns whether they may be committed.
+    /// Applies an operation. Times of events are moved to the clock of the server. `prepare` gets the known document, the
+    /// response, and the content before the commit, and returns whether they may be committed.
     fn apply(
         &mut self,
         operation: &QueuedOperation,
-        mut prepare: impl FnMut(&SharedResponse, &NewContent) -> bool,
+        mut prepare: impl FnMut(Option<&Value>, &SharedResponse, &NewContent) -> bool,
     ) -> Result<Option<SharedResponse>, ServerError> {
         let world = self.store.world;
         let mut response = None;
@@ -623,7 +679,7 @@ impl ServerSession<'_, '_> {
             let age = i64::try_from(age.as_millis()).unwrap_or(i64::MAX);
             let at = Timestamp::from_millis(server_now.millis().saturating_sub(age));
             let (content, said) = operation.action.apply(known.as_ref(), at);
-            let is_prepared = prepare(&said, &content);
+            let is_prepared = prepare(known.as_ref(), &said, &content);
             response = Some(said);
             if is_prepared { content } else { NewContent::Unchanged }
         })?;
@@ -638,7 +694,8 @@ impl ServerSession<'_, '_> {
         position: &SyncPosition,
         received: &mut ReceivedChanges,
     ) -> Result<i64, SyncError> {
-        let SyncPosition { ahead_ms, is_restored, .. } = *position;
+        let ahead_ms = position.ahead_ms;
+        let is_restored = position.may_lack_changes(self.store.world.now());
         let SharedStore { world, root, durability, settings, .. } = self.store;
         let wait = self.left().min(HOOK_LOCK_WAIT);
         let documents = changes.documents.as_slice();
@@ -657,7 +714,8 @@ impl ServerSession<'_, '_> {
         }
         if has(ESCALATION) {
             let local = EscalationStore::new(*world, root, durability.clone(), wait);
-            local.adopt(|| self.current(documents, ESCALATION, &mut complete), is_restored)?;
+            let current = || self.current(documents, ESCALATION, &mut complete);
+            received.problems.extend(local.adopt(current, is_restored)?);
         }
         let is_left_out = |it: &ChangedDocument| {
             settings.shares_kind(&it.kind) && !kinds.contains(it.kind.as_str())
@@ -671,18 +729,21 @@ impl ServerSession<'_, '_> {
         }
         if has(APPROVAL) {
             let current = || self.current(documents, APPROVAL, &mut complete);
-            let mirror = self.store.mirror_within(APPROVALS, wait).of_restored(is_restored);
-            received.problems.extend(self.store.adopt_approvals(current, ahead, &mirror)?);
+            let taken = self.store.adopt_approvals(current, ahead, is_restored, wait)?;
+            received.problems.extend(taken);
         }
         if has(RUN) {
             self.store
                 .mirror_within(RUNS, wait)
-                .adopt(|| self.current(documents, RUN, &mut complete))?;
+                .adopt(|| self.current(documents, RUN, &mut complete), |_, _, _| false)?;
         }
         if has(SIGNAL) {
             let current = || on_local_clock(self.current(documents, SIGNAL, &mut complete), ahead);
-            let mirror = self.store.mirror_within(SIGNALS, wait).of_restored(is_restored);
-            mirror.adopt(current)?;
+            let own = format!("{}-", super::position::client(*world, &self.store.folder)?);
+            let keeps = |name: &str, known: &Value, next: &Value| {
+                is_restored && !name.starts_with(&own) && is_answer_lost(known, next)
+            };
+            self.store.mirror_within(SIGNALS, wait).adopt(current, keeps)?;
         }
         Ok(complete)
     }
