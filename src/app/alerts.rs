@@ -1,6 +1,7 @@
 //! Sends what happened to the channels of the user and the organization. Commands and supervised runs call it; a hook
 //! never does. A channel that fails is skipped while its breaker is open, and its alerts wait.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -17,7 +18,7 @@ use crate::workspace::{local_time, project};
 use policyd_base::limits::{ALERT_AGE_MAX, ALERT_RESPONSE_BYTES_MAX, POLICY_FILE_BYTES_MAX};
 use policyd_record::alert::{Alert, RecipeParameters, Transport, mail};
 use policyd_record::notice::NoticeSeverity;
-use policyd_state::breaker::{BreakerEvent, BreakerResponse, BreakerSettings};
+use policyd_state::breaker::{BreakerEvent, BreakerFailure, BreakerResponse, BreakerSettings};
 use policyd_store::alert_settings::{AlertChannel, AlertSettings};
 use policyd_store::breakers::record;
 use policyd_store::configuration::{Configuration, ConfigurationOwner, ConfigurationProblem};
@@ -61,7 +62,22 @@ pub struct Delivery {
     pub sent: usize,
     /// Alerts that wait: for the end of the quiet time, or for another attempt.
     pub waiting: usize,
+    /// Channels that failed lately, and when each is tried again at the earliest.
+    pub paused: BTreeMap<String, Timestamp>,
     pub problems: Vec<String>,
+}
+
+/// A failure that took this long is that of a receiver that hangs.
+const HANGS_FROM: Duration = Duration::from_secs(2);
+/// A receiver that hangs is not tried again before this time is over: it holds up the run that sends.
+const HANG_PAUSE: Duration = Duration::from_secs(5 * 60);
+
+/// When one pass ends.
+struct SendLimits {
+    /// Elapsed time from which nothing more is sent.
+    until: Duration,
+    /// Channels that were tried although they failed lately. `None`: such channels are not tried.
+    tried: Option<BTreeSet<String>>,
 }
 
 /// Which alerts were seen, sent, and acknowledged.
@@ -121,7 +137,7 @@ pub fn settings(world: &dyn World) -> (AlertSettings, Vec<ConfigurationProblem>)
 }
 
 /// Sends what happened in all projects since the last call, and what waited. Begins to send nothing more after `time_max`.
-/// Does nothing if another process does it.
+/// Does nothing if another process does it. `is_last`: this process sends nothing later, so a channel that failed is tried once.
 ///
 /// # Errors
 /// The state file cannot be read or saved.
@@ -129,6 +145,7 @@ pub fn deliver(
     world: &dyn World,
     settings: &AlertSettings,
     time_max: Duration,
+    is_last: bool,
 ) -> Result<Delivery, DocumentError> {
     if settings.channels.is_empty() {
         return Ok(Delivery::default());
@@ -165,7 +182,8 @@ pub fn deliver(
     state.prune(now);
     file.save(&state, &quick())?;
     let until = world.elapsed().saturating_add(time_max);
-    send_waiting(world, settings, &file, &mut state, &mut delivery, until)?;
+    let limits = SendLimits { until, tried: is_last.then(BTreeSet::new) };
+    send_waiting(world, settings, &file, &mut state, &mut delivery, limits)?;
     if state.resolve(world, settings, &mut delivery, until) {
         file.save(&state, &quick())?;
     }
@@ -180,11 +198,17 @@ fn send_waiting(
     file: &UserStateFile<'_>,
     state: &mut AlertState,
     delivery: &mut Delivery,
-    until: Duration,
+    mut limits: SendLimits,
 ) -> Result<(), DocumentError> {
     let mut rest = due(world, settings, state).into_iter();
     while let Some((channel, group)) = rest.next() {
-        if world.elapsed() >= until || !state.admits(channel, world.now()) {
+        if world.elapsed() >= limits.until {
+            state.waiting.extend(group);
+            continue;
+        }
+        let is_first = limits.tried.as_mut().is_some_and(|it| it.insert(channel.id.clone()));
+        if let Some(wait) = state.wait_of(channel, world.now()).filter(|_| !is_first) {
+            delivery.paused.insert(channel.id.clone(), world.now().plus(wait));
             state.waiting.extend(group);
             continue;
         }
@@ -236,6 +260,11 @@ fn due<'s>(
             None => groups.push((channel, vec![it])),
         }
     }
+    // An alert that the receiver refused does not stay in the way of others.
+    groups.sort_by_key(|(_, group)| {
+        let attempts = group.iter().map(|it| it.attempts).max();
+        (attempts, Reverse(group.iter().map(|it| it.alert.severity()).max()))
+    });
     groups
 }
 
@@ -306,9 +335,15 @@ impl AlertState {
             [] | [_, ..] => alert_groups::digest(alerts, channel.recipe),
         };
         let Some(message) = message else { return };
+        let began = world.elapsed();
         let sent = send(world, channel, &message);
         let failure = sent.as_ref().err().map(ToString::to_string);
-        self.record(channel, failure.as_deref(), world.now());
+        self.record(
+            channel,
+            failure.as_deref(),
+            world.elapsed().saturating_sub(began),
+            world.now(),
+        );
         let Some(failure) = failure else {
             delivery.sent = delivery.sent.saturating_add(group.len());
             let at = world.now();
@@ -350,11 +385,14 @@ impl AlertState {
                 break;
             }
             let alert = sent.alert.clone();
-            if !alert_groups::is_over(world, &alert) || !self.admits(channel, world.now()) {
+            if !alert_groups::is_over(world, &alert) || self.wait_of(channel, world.now()).is_some()
+            {
                 continue;
             }
+            let began = world.elapsed();
             let failure = resolve(world, channel, &alert).err().map(|it| it.to_string());
-            self.record(channel, failure.as_deref(), world.now());
+            let took = world.elapsed().saturating_sub(began);
+            self.record(channel, failure.as_deref(), took, world.now());
             match failure {
                 Some(failure) => {
                     delivery.problems.push(format!("channel `{}`: {failure}", channel.id));
@@ -375,15 +413,28 @@ impl AlertState {
         self.sent.retain(|it| it.at >= oldest);
     }
 
-    /// Returns whether the breaker of a channel admits a call.
-    fn admits(&mut self, channel: &AlertChannel, now: Timestamp) -> bool {
-        let response = self.step(channel, BreakerEvent::Request, now);
-        !matches!(response, BreakerResponse::Rejected { .. })
+    /// Returns how long the breaker of a channel rejects calls. `None`: it admits one now.
+    fn wait_of(&mut self, channel: &AlertChannel, now: Timestamp) -> Option<Duration> {
+        match self.step(channel, BreakerEvent::Request, now) {
+            BreakerResponse::Rejected { wait } => Some(wait.unwrap_or_default()),
+            BreakerResponse::Recorded
+            | BreakerResponse::Permitted
+            | BreakerResponse::WouldReject { .. } => None,
+        }
     }
 
-    fn record(&mut self, channel: &AlertChannel, failure: Option<&str>, now: Timestamp) {
-        let event = failure.map_or_else(BreakerEvent::success, BreakerEvent::failure);
-        self.step(channel, event, now);
+    fn record(
+        &mut self,
+        channel: &AlertChannel,
+        failure: Option<&str>,
+        took: Duration,
+        now: Timestamp,
+    ) {
+        let failed = |error| {
+            let retry_after = (took >= HANGS_FROM).then_some(HANG_PAUSE);
+            BreakerEvent::Failure(BreakerFailure { retry_after, ..BreakerFailure::new(error) })
+        };
+        self.step(channel, failure.map_or_else(BreakerEvent::success, failed), now);
     }
 
     fn step(
@@ -604,7 +655,7 @@ mod tests {
     fn delivered(world: &FakeWorld) -> (usize, usize, usize) {
         let (settings, problems) = settings(world);
         assert!(problems.is_empty(), "{problems:?}");
-        let it = deliver(world, &settings, ALERT_TIME_MAX).unwrap();
+        let it = deliver(world, &settings, ALERT_TIME_MAX, false).unwrap();
         (it.sent, it.waiting, it.problems.len())
     }
 
@@ -703,6 +754,25 @@ mod tests {
     }
 
     #[test]
+    fn a_receiver_that_hangs_is_waited_for_once_and_once_more_at_the_end() {
+        let world = world("channels: [{id: a, kind: command, command: [notify], severity: low}]\n");
+        world.script(&["notify"], Ok(CommandOutput::default()), Duration::from_secs(60));
+        let (settings, _) = settings(&world);
+        let cost = |is_last| {
+            happens(&world, "run_end", &world.now().to_string(), "complete");
+            let began = world.elapsed();
+            let it = deliver(&world, &settings, Duration::from_secs(2), is_last).unwrap();
+            (world.elapsed().saturating_sub(began).as_secs(), it.paused.len())
+        };
+        assert_eq!(cost(false), (10, 0));
+        for _ in 0..4 {
+            world.advance(Duration::from_secs(60));
+            assert_eq!(cost(false), (0, 1));
+        }
+        assert_eq!(cost(true), (10, 0), "the end of the run is worth the time limit");
+    }
+
+    #[test]
     fn wherever_the_process_dies_each_alert_is_sent_at_least_once() {
         let text = "channels: [{id: a, kind: webhook, url: 'https://hook.example/x'}]\n";
         for op in 1.. {
@@ -712,9 +782,9 @@ mod tests {
             happens(&world, "dead_letter", "t2", "rule");
             let (settings, _) = settings(&world);
             world.crash_at(world.ops() + op);
-            let first = deliver(&world, &settings, ALERT_TIME_MAX);
+            let first = deliver(&world, &settings, ALERT_TIME_MAX, false);
             world.revive();
-            let second = deliver(&world, &settings, ALERT_TIME_MAX).unwrap();
+            let second = deliver(&world, &settings, ALERT_TIME_MAX, false).unwrap();
             assert_eq!((second.waiting, second.problems.len()), (0, 0), "op {op}");
             let sent = world.log().iter().filter(|it| it.contains("hook.example")).count();
             assert!((2..=4).contains(&sent), "op {op}: {sent}");

@@ -60,9 +60,13 @@ fn notify(stores: &Stores<'_>, console: &mut Console<'_>) -> u8 {
     let mut problems = stores.remind();
     let (settings, ignored) = alerts::settings(stores.world);
     problems.extend(ignored.iter().map(ToString::to_string));
-    match alerts::deliver(stores.world, &settings, ALERT_TIME_MAX) {
+    match alerts::deliver(stores.world, &settings, ALERT_TIME_MAX, false) {
         Ok(delivery) => {
             problems.extend(delivery.problems);
+            let paused = delivery.paused.iter();
+            problems.extend(paused.map(|(channel, at)| {
+                format!("channel `{channel}` failed lately; it is tried again from {at} on")
+            }));
             if !settings.channels.is_empty() {
                 let (sent, waiting) = (delivery.sent, delivery.waiting);
                 console.print(&format!("alerts sent: {sent}, waiting: {waiting}\n"));

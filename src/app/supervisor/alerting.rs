@@ -31,17 +31,18 @@ impl Supervisor<'_> {
         let is_early = |last: Duration| elapsed.saturating_sub(last) < INTERVAL;
         if !self.alerting.last.is_some_and(is_early) {
             self.alerting.last = Some(elapsed);
-            self.alert(WAIT_OF_RUN);
+            self.alert(WAIT_OF_RUN, false);
         }
     }
 
-    /// Sends alerts for at most that time, and makes reports. What fails is reported, and waits for the next time.
-    pub(super) fn alert(&mut self, time_max: Duration) {
+    /// Sends alerts for at most that time, and makes reports. What fails is reported, and waits for the next time. `is_last`: this is
+    /// the last time.
+    pub(super) fn alert(&mut self, time_max: Duration, is_last: bool) {
         if self.alerting.settings.channels.is_empty() && self.alerting.settings.reports.is_empty() {
             return;
         }
         let mut problems: Vec<String> = Vec::new();
-        match alerts::deliver(self.world, &self.alerting.settings, time_max) {
+        match alerts::deliver(self.world, &self.alerting.settings, time_max, is_last) {
             Ok(delivery) => problems.extend(delivery.problems),
             Err(error) => problems.push(error.to_string()),
         }
