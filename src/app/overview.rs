@@ -412,8 +412,8 @@ fn progress(run: &Run, is_active: bool) -> RunProgress {
         RunPhase::Over { status, why } => {
             RunProgress::Ended { status: *status, reason: why.clone() }
         }
-        RunPhase::Paused => RunProgress::Paused,
         _ if !is_active => RunProgress::Abandoned,
+        RunPhase::Paused => RunProgress::Paused,
         RunPhase::Waiting { why, .. } => RunProgress::Waiting { reason: why.clone() },
         RunPhase::Ready | RunPhase::Asking | RunPhase::Working => RunProgress::Working,
     }

@@ -196,7 +196,7 @@ fn signal(code: i32) -> Option<String> {
 }
 
 /// The last line that says something, without secrets.
-fn one_line(text: &str) -> String {
+pub(super) fn one_line(text: &str) -> String {
     let line = text.lines().rev().find(|it| !it.trim().is_empty()).unwrap_or("no output");
     cut(&mask(line.trim()).0, EVIDENCE_CHARS_MAX)
 }

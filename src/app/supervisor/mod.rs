@@ -131,6 +131,7 @@ pub fn run(
         overrides,
         context: ContextUsage::default(),
         failed: false,
+        is_cost_unknown: false,
         standing: String::new(),
         decided: "",
         observer,
@@ -278,6 +279,8 @@ struct Supervisor<'a> {
     context: ContextUsage,
     /// Whether the last turn failed.
     failed: bool,
+    /// Whether the user knows that the cost of turns is not known.
+    is_cost_unknown: bool,
     /// Breakers that are not closed, in words.
     standing: String,
     /// What the gate decided last.
@@ -323,7 +326,7 @@ impl<'a> Supervisor<'a> {
         loop {
             if let Some(status) = self.run.status() {
                 self.report_end();
-                self.alert(ALERT_TIME_MAX);
+                self.alert(ALERT_TIME_MAX, true);
                 return status;
             }
             if self.world.interrupted() {

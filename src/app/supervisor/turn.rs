@@ -8,7 +8,7 @@ use serde_json::json;
 use super::Supervisor;
 use super::changes::Tree;
 use super::completion::Occasion;
-use super::failures::CONTEXT_CLASS;
+use super::failures::{CONTEXT_CLASS, one_line};
 use super::process_output::{TurnExit, TurnOutput};
 use policyd_base::limits::TURN_LOG_BYTES_MAX;
 use policyd_evaluation::context::of_meters;
@@ -57,6 +57,9 @@ impl Supervisor<'_> {
         let after = self.tree().content(&self.run.base);
         let changes =
             before.as_ref().zip(after.as_ref()).map(|(before, after)| after.since(before));
+        if let Some(why) = self.not_started(&heard, changes.as_ref().map(|it| it.moved)) {
+            return self.step(&RunEvent::CannotRun(&why));
+        }
         let failure = self.failure(&heard);
         let said = heard.output.last_texts();
         self.record_answer(&heard.output);
@@ -65,6 +68,7 @@ impl Supervisor<'_> {
         let error = error.or_else(|| self.failed_test(seen)).map(|it| fingerprint(&it));
         let files = changes.as_ref().map(|it| it.files.clone()).unwrap_or_default();
         let (spend, priced) = self.measure(&heard.output);
+        self.note_price(priced || failure.is_some());
         let context = self.context_now(failure.as_ref());
         let mut turn = TurnResult {
             claim: self.claim(&heard, failure.is_none(), &files),
@@ -111,6 +115,27 @@ impl Supervisor<'_> {
             );
             self.problem(&text);
         }
+    }
+
+    /// Why the command did not start, if a shell says so by its exit code, and no turn of the run did anything.
+    fn not_started(&self, heard: &TurnOutput, moved: Option<bool>) -> Option<String> {
+        let code = heard.ending.code().filter(|it| matches!(it, 126 | 127))?;
+        let spent = self.run.spend.plus(self.spend_of(&heard.output)).tokens();
+        let is_silent = heard.output.tools == 0 && answer(heard).trim().is_empty();
+        let why = one_line(&String::from_utf8_lossy(&heard.complaint));
+        (is_silent && spent == 0 && moved != Some(true) && !self.run.worked)
+            .then(|| format!("the command could not be started (exit code {code}): {why}"))
+    }
+
+    /// Reports once if a budget cannot end the run, because the cost of a turn is not known.
+    fn note_price(&mut self, is_known: bool) {
+        if is_known || self.is_cost_unknown || self.limits.budget_usd.is_none() {
+            return;
+        }
+        self.is_cost_unknown = true;
+        let text = "the cost of a turn is not known: the command told no cost, or no tokens of a model with a price; \
+                    `--budget-usd` counts the turn as 0. Limit the run by `--max-iterations`";
+        self.problem(text);
     }
 
     /// Reads the meters: tokens and money of the turn, and whether its price is known. What the command
