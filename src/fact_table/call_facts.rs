@@ -19,7 +19,7 @@ use super::row::{FactRow, field, method};
 pub use super::snapshots::CallFacts;
 use super::text_list::list;
 use super::types::{Evidence::Structure, PackName, Subject, Type};
-use policyd_facts::call::{Access, Call, CallEffects};
+use policyd_facts::call::{Access, Call, CallEffects, FileAccess, Invocation};
 use policyd_facts::glob::word_matches;
 use policyd_facts::lens::ValueOptions;
 use policyd_facts::pattern::CommandPattern;
@@ -193,6 +193,17 @@ pub(super) const ROWS: &[FactRow] = &[
                     "action.touches([\"*.pem\"])",
                 ],
                 |it, args| touches(it, args, TOUCHES_ANY),
+            ).from(FactSource::CallPaths).effect(CallEffects::READ.union(CallEffects::CHANGE)),
+    method(
+                Subject::Call,
+                "accessed_by",
+                PATHS,
+                (Type::Texts, Structure),
+                [
+                    "The programs that read, write or delete a file of these globs, each with its arguments, once for each access. An access that no program makes is an empty text.",
+                    "action.accessed_by([\"*.pem\"]).join(\"\\n\").matches(\"^ssh-keygen [^\\n]*$\")",
+                ],
+                accessed_by,
             ).from(FactSource::CallPaths).effect(CallEffects::READ.union(CallEffects::CHANGE)),
     method(
                 Subject::Call,
@@ -415,6 +426,15 @@ pub(super) fn on_call(
 
 /// Whether the call does one of these with a file of some globs. Ordinary lines are full of paths
 /// that are not known: only those count of which the globs could speak.
+fn accessed_by(it: &Object, args: &[Dynamic]) -> Result<Dynamic, FactError> {
+    let globs = globs(it, args)?;
+    on_call(it, |seen| {
+        let files = seen.call.files.iter().filter(|it| globs.fit(&it.place, &seen.around));
+        let program = |it: &FileAccess| it.program.and_then(|it| seen.call.programs.get(it));
+        Ok(texts(files.map(|it| program(it).map(Invocation::line).unwrap_or_default())))
+    })
+}
+
 fn touches(it: &Object, args: &[Dynamic], does: &[Access]) -> Result<Dynamic, FactError> {
     let globs = globs(it, args)?;
     on_call(it, |seen| {

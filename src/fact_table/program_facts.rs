@@ -48,7 +48,7 @@ pub(super) const ROWS: &[FactRow] = &[
         Type::Text,
         Structure,
         ["The program with its arguments.", "program.line.contains(\"prod\")"],
-        |it, _| on_program(it, |it, _, _| Ok(line(it).into())),
+        |it, _| on_program(it, |it, _, _| Ok(it.line().into())),
     ),
     field(
         Subject::Invocation,
@@ -457,7 +457,7 @@ pub(super) const ROWS: &[FactRow] = &[
         |it, _| {
             on_program(it, |it, _, _| {
                 let input = it.input.text.clone().unwrap_or_default();
-                Ok([line(it), input].join(" ").into())
+                Ok([it.line(), input].join(" ").into())
             })
         },
     ),
@@ -486,7 +486,7 @@ pub(super) const ROWS: &[FactRow] = &[
                 }
                 let folder = seen.call.tree_folder(at, &seen.around);
                 let clean = folder.and_then(|it| seen.around.clean_trees.get(&it).copied());
-                let why = || format!("whether `{}` runs in a clean tree is unknown", line(program));
+                let why = || format!("whether `{}` runs in a clean tree is unknown", program.line());
                 clean.map(Dynamic::from).ok_or_else(|| why().into())
             })
         },
@@ -850,12 +850,4 @@ fn quoted_line(program: &Invocation) -> String {
         line.push_str(&quote(&text));
     }
     line
-}
-
-/// A program as it is shown.
-#[must_use]
-pub fn line(program: &Invocation) -> String {
-    let called = if program.name.is_empty() { &program.called.text } else { &program.name };
-    let args = program.args.iter().map(|it| it.text.as_str());
-    std::iter::once(called.as_str()).chain(args).collect::<Vec<_>>().join(" ")
 }

@@ -11,7 +11,6 @@ use serde_json::Value as Json;
 use super::context::GateContext;
 use policyd_base::limits::SETTINGS_FILE_BYTES_MAX;
 use policyd_fact_table::call_facts::CallFacts;
-use policyd_fact_table::program_facts::line;
 use policyd_facts::call::{Access, CallEnvironment, Invocation, PathMatchers, ResolvedPath};
 use policyd_facts::glob::word_matches;
 use policyd_harness::{PermissionRules, UserFolder, claude_code, codex};
@@ -192,7 +191,7 @@ impl ClientRule {
     /// Returns whether the rule lets a program run with these arguments.
     fn allows_program(&self, program: &Invocation) -> bool {
         let is_known = program.called.is_known() && program.args.iter().all(|it| it.is_known());
-        is_known && self.matches_line(&line(program))
+        is_known && self.matches_line(&program.line())
     }
 
     /// Returns whether the rule matches a command line without wrappers.
@@ -217,7 +216,7 @@ impl ClientRule {
     /// Returns whether the rule may concern a call of a tool.
     fn concerns(&self, tool: &str, call_facts: &CallFacts) -> bool {
         let call = &call_facts.call;
-        let mut lines = call.programs.iter().map(line).chain([call.command.clone()]);
+        let mut lines = call.programs.iter().map(Invocation::line).chain([call.command.clone()]);
         match self {
             Self::Prefix(_) => lines.any(|it| self.matches_line(&it)),
             Self::Tool { tool: wanted, argument } if wanted == "Bash" => {

@@ -17,7 +17,6 @@ use policyd_evaluation::guards::{self, GuardsOutcome};
 use policyd_fact_table::FactEvaluator;
 use policyd_fact_table::call_facts::CallFacts;
 use policyd_fact_table::context::Context;
-use policyd_fact_table::program_facts::line;
 use policyd_fact_table::source::{FactSource, FactSources};
 use policyd_facts::call::Script;
 use policyd_policy::Mode;
@@ -134,7 +133,7 @@ impl ScriptGuards<'_> {
         let path = Path::new(&script.path);
         let shown = path.strip_prefix(root).unwrap_or(path).display().to_string();
         let programs = script.call.programs.iter().zip(&script.lines);
-        let lines = programs.filter(|it| line(it.0) == program && *it.1 > 0).map(|it| it.1);
+        let lines = programs.filter(|it| it.0.line() == program && *it.1 > 0).map(|it| it.1);
         match lines.min() {
             Some(line) => format!("{shown}:{line}"),
             None => shown,

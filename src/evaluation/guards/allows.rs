@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 
 use super::{GuardOutput, GuardVerdict, GuardsOutcome, SilentGuard};
 use policyd_fact_table::call_facts::CallFacts;
-use policyd_fact_table::program_facts::line;
 use policyd_facts::call::{Invocation, PathMatchers, ShellText};
 use policyd_facts::event::{Event, EventKind};
 use policyd_facts::glob::word_matches;
@@ -69,7 +68,7 @@ impl Allows {
         };
         let more = |it: &Invocation| {
             withheld(it, seen, lens).unwrap_or_else(|| {
-                format!("no guard allows `{}`, which the same line runs", line(it))
+                format!("no guard allows `{}`, which the same line runs", it.line())
             })
         };
         let why = unread().or_else(|| other.map(more)).or_else(set);
@@ -102,7 +101,7 @@ pub(super) fn withheld(
 ) -> Option<String> {
     let is_plain = |it: &&String| seen.call.wrappers.get(*it) == Some(&true);
     if let Some(wrapper) = program.wrappers.iter().find(|it| !is_plain(it)) {
-        return Some(format!("`{wrapper}` starts `{}`", line(program)));
+        return Some(format!("`{wrapper}` starts `{}`", program.line()));
     }
     let called = &program.called.text;
     let by_path = called.contains(['/', '\\']) && !is_installed(program, seen, lens);

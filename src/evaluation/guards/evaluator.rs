@@ -13,7 +13,7 @@ use crate::consider::{first, first_template};
 use crate::verdict::ConditionExplanation;
 use policyd_fact_table::call_facts::CallFacts;
 use policyd_fact_table::context::Context;
-use policyd_fact_table::program_facts::{MatchedProgram, line};
+use policyd_fact_table::program_facts::MatchedProgram;
 use policyd_fact_table::{FactEvaluator, ScriptError, template};
 use policyd_facts::call::{Call, Invocation};
 use policyd_facts::glob::word_matches;
@@ -161,21 +161,21 @@ impl GuardEvaluator<'_> {
             self.evaluator.change(|it| it.program = Some(matched));
             match self.holds(body) {
                 Ok(true) if !dark && allows::is_allow(self.guard.mode, body) => {
-                    let first = || (self.fired(body, &line(program)), Vec::new());
+                    let first = || (self.fired(body, &program.line()), Vec::new());
                     let (_, programs) = allowed.get_or_insert_with(first);
                     let lens = self.context.lens.lens();
                     let is_free = allows::withheld(program, &seen, lens).is_none();
                     programs.extend(is_free.then_some(at));
                 }
-                Ok(true) if !dark => return self.fires(body, &line(program)),
+                Ok(true) if !dark => return self.fires(body, &program.line()),
                 Ok(true) => {
                     let why = format!("what `{}` runs cannot be known", program.called.text);
                     let is_shown = body.on_error != OnUnknown::Warn;
-                    let shown = if is_shown { line(program) } else { String::new() };
+                    let shown = if is_shown { program.line() } else { String::new() };
                     doubt = doubt.or(Some((why, shown)));
                 }
                 Ok(false) => silent = self.explained(body),
-                Err(why) if !dark => doubt = doubt.or(Some((why.message, line(program)))),
+                Err(why) if !dark => doubt = doubt.or(Some((why.message, program.line()))),
                 Err(_) => {}
             }
         }

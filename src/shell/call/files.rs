@@ -89,6 +89,8 @@ pub(super) fn add(call: &mut Call, input: &Json, context: AnalysisContext<'_>) {
             let place = path.map(place);
             call.files.extend(place.map(|place| FileAccess::by_tool(does, place)));
         }
+        let searched = searched_files(part).into_iter().filter(|_| does == Access::Read);
+        call.files.extend(searched.map(|it| FileAccess::by_tool(does, place(&it))));
         let texts = TEXT_KEYS.iter().filter_map(|it| part.get(*it).and_then(Json::as_str));
         if does == Access::Write {
             call.written.extend(texts.map(str::to_owned));
@@ -103,6 +105,18 @@ pub(super) fn add(call: &mut Call, input: &Json, context: AnalysisContext<'_>) {
         }
     }
     call.written.extend(added);
+}
+
+/// Returns the files whose lines a search prints: those that its filter of names fits. Other searches print names only, or are about a
+/// whole directory.
+fn searched_files(input: &Json) -> Vec<String> {
+    let text = |key: &str| input.get(key).and_then(Json::as_str).filter(|it| !it.is_empty());
+    let prints_lines = text("output_mode") == Some("content");
+    let Some(glob) = text("glob").filter(|_| prints_lines).or_else(|| text("include")) else {
+        return Vec::new();
+    };
+    let folder = text("path").unwrap_or(".").trim_end_matches('/');
+    ["", "**/"].iter().map(|below| format!("{folder}/{below}{glob}")).collect()
 }
 
 /// Returns the text of the patch in the input of a tool. Empty without one.

@@ -152,6 +152,14 @@ impl Invocation {
         pattern.matches_words(&self.name, args, values, reading)
     }
 
+    /// Returns the program with its arguments, as it is shown.
+    #[must_use]
+    pub fn line(&self) -> String {
+        let called = if self.name.is_empty() { &self.called.text } else { &self.name };
+        let args = self.args.iter().map(|it| it.text.as_str());
+        std::iter::once(called.as_str()).chain(args).collect::<Vec<_>>().join(" ")
+    }
+
     /// Returns how many words are before `--help` or `--version`, if the arguments ask for nothing else: the program then
     /// does nothing, provided that these words are its subcommand. `None` if that is not certain.
     ///

@@ -18,6 +18,7 @@ use super::shell_state::{ShellState, WorkingFolder};
 use super::shell_text::ShellText;
 use super::simple_command::{Redirects, SimpleCommand};
 use super::words::emptied_by;
+use super::wrappers::INPUT_VALUES_MAX;
 use crate::path::in_folder;
 use crate::pattern::CommandPattern;
 use crate::shell::{base_name, called_name, is_keyword, unescape, unescape_ansi};
@@ -493,8 +494,15 @@ fn apply_read(args: &[ShellText], input: &StandardInput, scope: &mut ShellState)
         names.push(&reply);
     }
     let Some(text) = input.text.as_ref().filter(|_| !has('a')) else {
+        // Each line is the path of a file: `find | while read file`.
+        let is_path = names.len() == 1 && !has('a') && !input.files.is_empty();
+        let listed = if is_path { input.files.as_slice() } else { &[] };
         for name in args.iter().filter(|it| !it.text.starts_with('-')).chain(names) {
-            scope.variables.insert(name.text.clone(), vec![unknown_input(name, input)]);
+            let is_all = is_path && listed.len() <= INPUT_VALUES_MAX;
+            let unknown = (!is_all).then(|| unknown_input(name, input));
+            let named = |it: &ShellText| ShellText { from: input.from.clone(), ..it.clone() };
+            let values = listed.iter().take(INPUT_VALUES_MAX).map(named).chain(unknown);
+            scope.variables.insert(name.text.clone(), values.collect());
         }
         return;
     };

@@ -471,7 +471,7 @@ const LISTED: &str = ":::";
 /// Represents unknown input. A shell would parse the parentheses, see [`readable`].
 const STANDARD_INPUT: &str = "(standard input)";
 /// Maximum number of words or lines of one input that are followed. The rest is one unknown value.
-const INPUT_VALUES_MAX: usize = 32;
+pub(super) const INPUT_VALUES_MAX: usize = 32;
 
 impl Scanner<'_> {
     /// Returns the commands that a wrapper starts for its input. With a placeholder, and for
