@@ -91,14 +91,32 @@ fn list(console: &mut Console<'_>) -> u8 {
     EXIT_OK
 }
 
+/// Returns the topics of the pages that contain a word most often.
+fn pages_about(word: &str) -> Vec<&'static str> {
+    const SHOWN_MAX: usize = 4;
+    let word = word.to_lowercase();
+    let times = |text: &str| {
+        let text = text.to_lowercase();
+        text.split(|c: char| !c.is_alphanumeric()).filter(|it| *it == word).count()
+    };
+    let mut found: Vec<_> = PAGES.iter().map(|it| (times(it.text), it.topic())).collect();
+    found.retain(|(times, _)| *times > 0);
+    found.sort_by_key(|(times, _)| std::cmp::Reverse(*times));
+    found.into_iter().take(SHOWN_MAX).map(|(_, topic)| topic).collect()
+}
+
 fn unknown(console: &mut Console<'_>, topic: &str) -> u8 {
     let line = command_line();
     let mut known: Vec<&str> = line.get_subcommands().map(clap::Command::get_name).collect();
     PAGES.iter().for_each(|it| known.push(it.topic()));
-    let help = suggest::nearest(topic, &known).map_or_else(
-        || "run `policyd help topics` to list the topics".to_owned(),
-        |it| format!("did you mean `{it}`?"),
-    );
+    let about = pages_about(topic);
+    let is_finding = topic.strip_prefix("PD").is_some_and(|it| it.parse::<u16>().is_ok());
+    let help = match suggest::nearest(topic, &known) {
+        _ if is_finding => format!("run `policyd lint --explain {topic}`"),
+        Some(it) => format!("did you mean `{it}`?"),
+        None if about.is_empty() => "run `policyd help topics` to list the topics".to_owned(),
+        None => format!("pages with this word: {}", about.join(", ")),
+    };
     console.eprint(&format!("unknown topic `{topic}`\nhelp: {help}"));
     EXIT_USAGE
 }

@@ -102,7 +102,7 @@ fn write(
     EXIT_OK
 }
 
-/// Reports rules that have another state in this project, because its pack decides.
+/// Reports rules that have another state in this project, because the pack of another owner decides.
 fn warn_if_other(
     world: &dyn World,
     console: &mut Console<'_>,
@@ -117,11 +117,17 @@ fn warn_if_other(
     let Some(first) = others.first() else { return };
     let state = RuleSwitch::of(&policy, first).name();
     let is_or_are = if others.len() == 1 { "is" } else { "are" };
+    let all = rule_change::overrides(world, project);
+    let entry = all.iter().find(|it| it.id == *first && it.owner != request.owner);
+    let place =
+        entry.map_or_else(|| found.folder().unwrap_or_default().to_owned(), |it| it.place.clone());
+    let (whose, help) = match request.owner {
+        OverrideOwner::User => ("the pack of the project", "add `--project` to change it"),
+        OverrideOwner::Project => ("your own pack", "leave out `--project` to change it"),
+    };
     console.eprint(&format!(
-        "{} {is_or_are} still `{state}` in this project, because its pack in {} decides\nhelp: add `--project` to change \
-         the pack of the project",
-        others.join(", "),
-        found.folder().unwrap_or_default()
+        "{} {is_or_are} still `{state}` in this project, because {whose} decides ({place})\nhelp: {help}",
+        others.join(", ")
     ));
 }
 
