@@ -108,15 +108,15 @@ fn words() -> Vec<Word> {
 }
 
 /// Keys of maps, all the way down, and whether they define a name for others to use. Those of `cures` are
-/// texts that are looked for in what a program said, and those of `models` and `variants` in the name of a
-/// model, as free as a phrase; the names of profiles and of the fields of a signal are the author's own.
+/// texts that are looked for in what a program said, and those of `models`, `variants`, and `languages` in the name of a
+/// model or a tool, as free as a phrase; the names of profiles and of the fields of a signal are the author's own.
 fn keys<'n>(node: &'n Node, define: bool, look: &mut impl FnMut(&'n Node, bool)) {
     match &node.kind {
         NodeKind::Map(entries) => {
             for (key, value) in entries.iter() {
                 look(key, define);
                 match key.text() {
-                    Some("cures" | "models" | "variants") => {}
+                    Some("cures" | "models" | "variants" | "languages") => {}
                     Some("profiles" | "fields") => {
                         let own = value.entries().unwrap_or_default();
                         own.iter().for_each(|(_, labels)| keys(labels, false, look));
