@@ -198,10 +198,10 @@ pub(super) const ROWS: &[FactRow] = &[
                 Subject::Call,
                 "accessed_by",
                 PATHS,
-                (Type::Texts, Structure),
+                (Type::Text, Structure),
                 [
-                    "The programs that read, write or delete a file of these globs, each with its arguments, once for each access. An access that no program makes is an empty text.",
-                    "action.accessed_by([\"*.pem\"]).join(\"\\n\").matches(\"^ssh-keygen [^\\n]*$\")",
+                    "The programs that read, write or delete a file of these globs, each with its arguments on a line, once for each access. An access that no program makes is an empty line.",
+                    "action.accessed_by([\"*.pem\"]).matches(\"^ssh-keygen [^\\n]*$\")",
                 ],
                 accessed_by,
             ).from(FactSource::CallPaths).effect(CallEffects::READ.union(CallEffects::CHANGE)),
@@ -431,7 +431,8 @@ fn accessed_by(it: &Object, args: &[Dynamic]) -> Result<Dynamic, FactError> {
     on_call(it, |seen| {
         let files = seen.call.files.iter().filter(|it| globs.fit(&it.place, &seen.around));
         let program = |it: &FileAccess| it.program.and_then(|it| seen.call.programs.get(it));
-        Ok(texts(files.map(|it| program(it).map(Invocation::line).unwrap_or_default())))
+        let lines = files.map(|it| program(it).map(Invocation::line).unwrap_or_default());
+        Ok(lines.collect::<Vec<_>>().join("\n").into())
     })
 }
 
