@@ -218,6 +218,12 @@ fn answer(world: &FakeWorld, approved: bool) -> bool {
     questions(world).step(&id, event, world.now()).unwrap().0.closed.unwrap().approved
 }
 
+/// Synchronizes a host after its copy became old.
+fn sync_later(world: &FakeWorld) {
+    world.advance(Duration::from_secs(2));
+    shared(world).sync(LIMITS).unwrap();
+}
+
 #[test]
 fn an_answer_that_the_server_lost_stays_final() {
     for is_noticed in [false, true] {
@@ -225,11 +231,7 @@ fn an_answer_that_the_server_lost_stays_final() {
         let [one, other] = hosts(&server);
         [&one, &other].into_iter().for_each(|it| it.put(CONFIG, EVERYTHING));
         let [approval, signal] = ask_everything(&one);
-        let sync = |world: &FakeWorld| {
-            world.advance(Duration::from_secs(2));
-            shared(world).sync(LIMITS).unwrap();
-        };
-        [&one, &other].into_iter().for_each(sync);
+        [&one, &other].into_iter().for_each(sync_later);
         let backup = server.backup();
         let end = |outcome: &str| SharedSignalEnd {
             outcome: outcome.to_owned(),
@@ -243,7 +245,7 @@ fn an_answer_that_the_server_lost_stays_final() {
         let claim = SharedAction::Task { id: "t".to_owned(), change: claim };
         let claimed = shared(&one).decide(claim, LIMITS).unwrap();
         assert!(format!("{claimed:?}").contains("[Claimed]"), "{claimed:?}");
-        [&one, &other].into_iter().for_each(sync);
+        [&one, &other].into_iter().for_each(sync_later);
         server.restore(&backup, is_noticed);
         // The other one knows that, and is the first that meets the restored server.
         other.advance(Duration::from_secs(2));
@@ -251,7 +253,7 @@ fn an_answer_that_the_server_lost_stays_final() {
         assert_eq!(again, AnswerResult::Sent(ApprovalEffect::AlreadyAnswered));
         let again = shared(&other).answer_signal(&signal, end("approved"), LIMITS).unwrap();
         assert!(matches!(again, SignalResponse::Refused(_)), "{again:?}");
-        [&other, &other].into_iter().for_each(sync);
+        [&other, &other].into_iter().for_each(sync_later);
         assert!(!answer(&other, true), "the first answer is final");
         let lists = tasks(&other).peek();
         assert!(lists.find("t").unwrap().is_claimed(other.now()), "one holder");
@@ -259,9 +261,9 @@ fn an_answer_that_the_server_lost_stays_final() {
         // A host that joins now does not get another answer either.
         let third = host(&server, "c");
         third.put(CONFIG, EVERYTHING);
-        sync(&third);
+        sync_later(&third);
         assert!(!answer(&third, true), "is_noticed: {is_noticed}");
-        [&one, &other, &one].into_iter().for_each(sync);
+        [&one, &other, &one].into_iter().for_each(sync_later);
         for (kind, name, field) in [("approval", &approval, "answer"), ("signal", &signal, "ended")]
         {
             let text = server.document(GROUP, kind, name).unwrap();
@@ -278,16 +280,12 @@ fn an_answer_stays_final_although_its_question_comes_back_later() {
     [&one, &other].into_iter().for_each(|it| it.put(CONFIG, EVERYTHING));
     let backup = server.backup();
     let [approval, _] = ask_everything(&one);
-    let sync = |world: &FakeWorld| {
-        world.advance(Duration::from_secs(2));
-        shared(world).sync(LIMITS).unwrap();
-    };
-    sync(&other);
+    sync_later(&other);
     assert!(!answer(&other, false));
     shared(&other).answer(&approval, false, "ada", LIMITS).unwrap();
     server.restore(&backup, true);
     // The server knows the answer before the question, and then the question of a host that knows no answer.
-    [&other, &one, &other, &one, &other].into_iter().for_each(sync);
+    [&other, &one, &other, &one, &other].into_iter().for_each(sync_later);
     assert!(!answer(&other, true) && !answer(&one, true));
     let text = server.document(GROUP, "escalation", &questions(&one).all().unwrap()[0].id).unwrap();
     assert!(text.contains("rejected"), "{text}");

@@ -1,5 +1,6 @@
 //! What one state directory knows of the server: the last version, when it was read, and when to try again.
 
+use std::cmp::Ordering;
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
@@ -12,6 +13,7 @@ use super::sent::ResendPosition;
 use crate::document::{DamageAction, DocumentError, StoredDocument, with_version};
 use crate::file::Durability;
 use policyd_base::limits::{SENT_KEPT, SHARED_FILE_BYTES_MAX, SHARED_RETRY_MAX, SHARED_RETRY_MIN};
+use policyd_base::text::cut;
 use policyd_world::server::ServerState;
 use policyd_world::{World, WorldError};
 use policyd_yaml::checksum::hex;
@@ -19,6 +21,9 @@ use policyd_yaml::time::Timestamp;
 
 const FILE: &str = "sync.json";
 const CLIENT_FILE: &str = "client";
+/// Texts that wait to be reported, and bytes of each.
+const UNREPORTED_MAX: usize = 50;
+const UNREPORTED_BYTES_MAX: usize = 400;
 /// The kernel of Linux returns a new random id at each read.
 const RANDOM_ID: &str = "/proc/sys/kernel/random/uuid";
 
@@ -125,6 +130,22 @@ impl SyncPosition {
     ) {
         let nearest = of_server.clamp(asked, answered.max(asked));
         self.ahead_ms = of_server.millis().saturating_sub(nearest.millis());
+    }
+
+    /// Takes what a user should know of earlier synchronizations.
+    pub(super) fn take_unreported(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.unreported)
+    }
+
+    /// Keeps what a user should know until it is reported. The file that contains it has a limit, so the rest is only mentioned.
+    pub(super) fn report_later(&mut self, texts: impl IntoIterator<Item = String>) {
+        for text in texts {
+            match self.unreported.len().cmp(&UNREPORTED_MAX) {
+                Ordering::Less => self.unreported.push(cut(&text, UNREPORTED_BYTES_MAX).to_owned()),
+                Ordering::Equal => self.unreported.push("further changes were rejected".to_owned()),
+                Ordering::Greater => return,
+            }
+        }
     }
 
     /// Returns whether the server can lack changes that it had: other hosts still send theirs again.
@@ -271,6 +292,17 @@ mod tests {
         let mut position = SyncPosition { epoch: String::new(), mark: None, ..known() };
         position.meet(&state(8, "e", None), kinds(&["task"]), NOW);
         assert_eq!((position.version, position.resend), (7, None));
+    }
+
+    #[test]
+    fn what_waits_to_be_reported_fits_its_file() {
+        let mut position = known();
+        position.report_later((0..5_000).map(|it| format!("{it} {}", "é".repeat(5_000))));
+        assert!(serde_json::to_string(&position).unwrap().len() < SHARED_FILE_BYTES_MAX / 2);
+        let said = position.take_unreported();
+        assert_eq!(said.len(), UNREPORTED_MAX + 1);
+        assert_eq!(said.last().unwrap(), "further changes were rejected");
+        assert_eq!(position, known(), "it is reported once");
     }
 
     #[test]

@@ -66,6 +66,12 @@ pub struct SharedSignalEnd {
 }
 
 impl SharedSignalEnd {
+    /// Returns whether the signal cannot be open again. A consumption can be taken back.
+    #[must_use]
+    pub fn is_final(&self) -> bool {
+        End::find(&self.outcome) != Some(End::Consumed)
+    }
+
     /// Returns the end that other hosts see of a signal that its own host ended.
     #[must_use]
     pub fn closed(by: &str) -> Self {
@@ -231,12 +237,10 @@ impl SignalChange {
     }
 }
 
-/// Returns whether a human answered a signal, or its host ended it, and the next document does not contain that. A consumption can be
-/// taken back.
+/// Returns whether a signal ended for good, and the next document does not contain that.
 pub(super) fn is_answer_lost(known: &Value, next: &Value) -> bool {
     let end = |it: &Value| signal_of(it).and_then(|it| it.ended);
-    let is_final = |it: SharedSignalEnd| End::find(&it.outcome) != Some(End::Consumed);
-    end(known).is_some_and(is_final) && end(next).is_none()
+    end(known).is_some_and(|it| it.is_final()) && end(next).is_none()
 }
 
 /// Reads a signal. `None` if the document is not one.

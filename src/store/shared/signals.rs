@@ -10,7 +10,7 @@ use super::signal_document::{
 };
 use super::{SharedStore, SyncError, SyncLimits, position};
 use crate::document::DocumentError;
-use policyd_state::signal::{End, SignalEvent};
+use policyd_state::signal::SignalEvent;
 use policyd_world::WorldError;
 use policyd_yaml::time::Timestamp;
 
@@ -148,8 +148,9 @@ impl SharedStore<'_> {
     ) -> Result<SignalResponse, SyncError> {
         let known = self.mirror(SIGNALS).all()?.get(document).and_then(signal_of);
         // A server that was restored may not know how the signal ended.
-        let is_final = |it: &SharedSignalEnd| End::find(&it.outcome) != Some(End::Consumed);
-        if let Some(ended) = known.filter(|it| it.ended.as_ref().is_some_and(is_final)) {
+        let has_ended =
+            |it: &SharedSignal| it.ended.as_ref().is_some_and(SharedSignalEnd::is_final);
+        if let Some(ended) = known.filter(has_ended) {
             return Ok(change.apply(Some(&ended), self.world.now()).1);
         }
         let action = SharedAction::Signal { id: document.to_owned(), change };

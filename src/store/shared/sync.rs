@@ -224,7 +224,7 @@ impl SharedStore<'_> {
         let session = self.connect(turn.end, &mut position);
         let mut result = session.and_then(|mut it| it.sync(&mut position));
         if let Ok(result) = &mut result {
-            result.rejected.append(&mut position.unreported);
+            result.rejected.extend(position.take_unreported());
         }
         let is_busy = result.as_ref().is_err_and(|it| it.is_contention(turn.is_short));
         let now = self.world.now();
@@ -412,11 +412,13 @@ impl ServerSession<'_, '_> {
             return Ok(result);
         }
         let received = self.receive(position)?;
-        // Answers that the server lost are in the outbox now.
-        if self.left() >= SHARED_CALL_TIME {
-            self.send(&mut result, position)?;
+        if position.may_lack_changes(self.store.world.now()) {
+            // Answers that the server lost are in the outbox now.
+            if self.left() >= SHARED_CALL_TIME {
+                self.send(&mut result, position)?;
+            }
+            result.waiting = self.store.outbox().names().len();
         }
-        result.waiting = self.store.outbox().names().len();
         result.received = received.documents;
         result.is_partial = received.is_partial;
         result.rejected.extend(received.problems);
@@ -437,7 +439,7 @@ impl ServerSession<'_, '_> {
             // What this host knows and the server lost is known to it before it decides.
             is_complete = !self.receive(position)?.is_partial && self.send(&mut sent, position)?;
         }
-        position.unreported.append(&mut sent.rejected);
+        position.report_later(sent.rejected);
         if !is_complete || position.resend.is_some() {
             return Err(SyncError::Busy);
         }
@@ -496,12 +498,12 @@ impl ServerSession<'_, '_> {
                 if let Some(operation) = operation {
                     match self.send_one(&operation) {
                         Err(error) if error.is_temporary() => return Err(error.into()),
-                        Ok(AppliedNotes { late, .. }) => position.unreported.extend(late),
+                        Ok(AppliedNotes { late, .. }) => position.report_later(late),
                         Err(_) if operation.is_again => {}
                         Err(error) => {
                             let DocumentName { kind, name } = operation.action.document();
                             let text = "the server lost a change, and rejects it now";
-                            position.unreported.push(format!("{kind} `{name}`: {text}: {error}"));
+                            position.report_later([format!("{kind} `{name}`: {text}: {error}")]);
                         }
                     }
                 }
