@@ -134,7 +134,7 @@ impl Supervisor<'_> {
         }
         self.is_cost_unknown = true;
         let text = "the cost of a turn is not known: the command told no cost, or no tokens of a model with a price; \
-                    `--budget-usd` counts the turn as 0. Limit the run by `--max-iterations`";
+                    the budget counts the turn as 0. Limit the run by `--max-iterations`";
         self.problem(text);
     }
 
