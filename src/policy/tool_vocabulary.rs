@@ -71,6 +71,8 @@ record! {
         names: TEXTS => names, "Globs of names in lower case with `_` between words, with or without the server: `git_reset`.";
         inputs: TEXTS => inputs, "Keys with values, one of which the input must contain: `visibility=public`.";
         except: TEXTS => except, "Globs of names that the row does not concern.";
+        looks: Kind::Bool => looks,
+            "Whether the row also concerns tools that only look at something (`get_secret`), and whether its objects can be behind the verb of a command line: `get secret`.";
     }
 
     pub(super) const HTTP_CLIENT: RecordType<HttpClient> = {

@@ -167,6 +167,8 @@ record! {
     const DRY_RUN: RecordType<DryRun> = {
         programs [mandatory()]: TEXTS => programs, "Command patterns.";
         options [mandatory()]: TEXTS => options, "The options: `--dry-run`.";
+        at_end: Kind::Bool => at_end,
+            "Whether an option counts only as the last argument, and not behind another option, whose value it can be: `pr merge 12 --help`. It can be a word: `help`.";
     }
 
     const INTERPRETER: RecordType<Interpreter> = {

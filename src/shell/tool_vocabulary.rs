@@ -119,6 +119,8 @@ pub struct ToolEffect {
     pub inputs: Vec<String>,
     /// Globs of names that the row does not concern. They match the name with or without its server.
     pub except: Vec<String>,
+    /// Whether the row also concerns tools that only look at something: what they show can be a secret.
+    pub looks: bool,
 }
 
 /// A program that sends HTTP requests.

@@ -1,13 +1,17 @@
 //! Code of awk: the files and commands that it writes to and reads from.
 //!
-//! Contains: `print > "file"`, `print | "command"`, and `"command" | getline`. Does not contain: `system(…)`, which is a call
-//! as in other languages (`code`), and targets that awk computes.
+//! Contains: `print > "file"`, `print | "command"`, and `"command" | getline`, also with a command that awk joins of literals,
+//! variables, and the environment. Does not contain: `system(…)`, which is a call as in other languages (`code`), and names of
+//! files that awk computes.
 
 use super::scanner::Scanner;
 use super::shell_state::ShellState;
 use super::shell_text::ShellText;
 
-/// A file or a command that awk code names in a literal.
+/// Assignments that are followed from one variable to the next.
+const ASSIGNMENTS: usize = 4;
+
+/// A file or a command of awk code.
 #[derive(Debug, PartialEq, Eq)]
 enum AwkTarget {
     /// A file that it writes.
@@ -53,7 +57,6 @@ fn targets(tokens: &[AwkToken]) -> Vec<AwkTarget> {
     let mut found = Vec::new();
     let (mut depth, mut prints_at) = (0_usize, None);
     for (at, token) in tokens.iter().enumerate() {
-        let before = at.checked_sub(1).and_then(|it| tokens.get(it));
         let next = tokens.get(at.saturating_add(1));
         match token {
             AwkToken::Word(word) if word == "print" || word == "printf" => prints_at = Some(depth),
@@ -65,14 +68,79 @@ fn targets(tokens: &[AwkToken]) -> Vec<AwkTarget> {
             }
             AwkToken::Sign('|') => {
                 let reads = next == Some(&AwkToken::Word("getline".to_owned()));
-                let command = if reads { before } else { next };
-                found.extend(text_of(command).map(AwkTarget::Command));
+                let (before, behind) = tokens.split_at(at);
+                let command = if reads { operand_before(before) } else { operand_behind(behind) };
+                found.extend(command_text(command, before, 0).map(AwkTarget::Command));
             }
             AwkToken::Text(_) | AwkToken::Word(_) | AwkToken::Sign(_) => {}
             AwkToken::Append | AwkToken::Or => {}
         }
     }
     found
+}
+
+/// Returns the expression that ends here: what is in parentheses, or the tokens that awk joins.
+fn operand_before(tokens: &[AwkToken]) -> &[AwkToken] {
+    let mut depth = 0_usize;
+    let begin = tokens.iter().rposition(|it| {
+        match it {
+            AwkToken::Sign(')' | ']') => depth = depth.saturating_add(1),
+            AwkToken::Sign('(' | '[') if depth > 0 => depth = depth.saturating_sub(1),
+            AwkToken::Text(_) | AwkToken::Word(_) => {}
+            AwkToken::Sign(_) | AwkToken::Append | AwkToken::Or => return depth == 0,
+        }
+        false
+    });
+    tokens.get(begin.map_or(0, |it| it.saturating_add(1))..).unwrap_or_default()
+}
+
+/// Returns the expression behind a sign, up to the end of the statement.
+fn operand_behind(tokens: &[AwkToken]) -> &[AwkToken] {
+    let tokens = tokens.get(1..).unwrap_or_default();
+    let is_end = |it: &AwkToken| matches!(it, AwkToken::Sign(';' | '\n' | '}' | '|'));
+    let end = tokens.iter().position(is_end).unwrap_or(tokens.len());
+    tokens.get(..end).unwrap_or_default()
+}
+
+/// Returns a command that awk joins, as shell text: `ENVIRON["HOME"]` is `${HOME}`, and a value that is not known is a variable
+/// without a value. `None` if it is not a text. `before` contains the assignments of variables.
+fn command_text(tokens: &[AwkToken], before: &[AwkToken], depth: usize) -> Option<String> {
+    let mut text = String::new();
+    let mut rest = tokens;
+    while let [first, behind @ ..] = rest {
+        rest = behind;
+        match (first, behind) {
+            (
+                AwkToken::Word(name),
+                [AwkToken::Sign('['), AwkToken::Text(key), AwkToken::Sign(']'), behind @ ..],
+            ) if name == "ENVIRON" => {
+                text.push_str(&format!("${{{key}}}"));
+                rest = behind;
+            }
+            (AwkToken::Text(part), _) => text.push_str(part),
+            (AwkToken::Word(name), _) => {
+                let value = assigned(name, before).filter(|_| depth < ASSIGNMENTS);
+                let known = value.and_then(|(it, at)| {
+                    command_text(it, before.get(..at).unwrap_or_default(), depth.saturating_add(1))
+                });
+                text.push_str(&known.unwrap_or_else(|| "$awk".to_owned()));
+            }
+            (AwkToken::Sign('(' | ')'), _) => {}
+            (AwkToken::Sign(_) | AwkToken::Append | AwkToken::Or, _) => text.push_str("$awk"),
+        }
+    }
+    (!text.is_empty()).then_some(text)
+}
+
+/// Returns the last value that a variable gets, with its position.
+fn assigned<'t>(name: &str, tokens: &'t [AwkToken]) -> Option<(&'t [AwkToken], usize)> {
+    let at = tokens.windows(2).rposition(
+        |it| matches!(it, [AwkToken::Word(word), AwkToken::Sign('=')] if word == name),
+    )?;
+    let value = operand_behind(tokens.get(at.saturating_add(1)..)?);
+    // A comparison is no assignment.
+    let compares = value.first() == Some(&AwkToken::Sign('='));
+    (!compares).then_some((value, at))
 }
 
 fn text_of(token: Option<&AwkToken>) -> Option<String> {
@@ -152,6 +220,13 @@ mod tests {
             ("{print \"x\" | \"sort -u\"}", vec![command("sort -u")]),
             ("BEGIN{ \"date\" | getline d; print d }", vec![command("date")]),
             ("{print |& \"tee /x\"}", vec![command("tee /x")]),
+            (
+                "BEGIN{while((\"cat \" ENVIRON[\"HOME\"] \"/.netrc\") | getline l) print l}",
+                vec![command("cat ${HOME}/.netrc")],
+            ),
+            ("BEGIN{c=\"date +%s\"; c | getline t; print t}", vec![command("date +%s")]),
+            ("{c = \"rm \" $1; print \"\" | c}", vec![command("rm $awk$awk")]),
+            ("{if (c == \"x\") print | c}", vec![command("$awk")]),
             ("{print(\"a\") > \"b\"; if ($1 > \"c\") print}", vec![file("b")]),
             ("$1 > \"z\" || $2 {print}", vec![]),
             ("/a > \"b\"/ {print 4 / 2} # > \"c\"", vec![]),

@@ -22,6 +22,7 @@ use crate::patch;
 use crate::path::in_folder;
 use crate::pattern::{CommandPattern, bundled_letters};
 use crate::shell::base_name;
+use crate::shell::own_folder;
 use crate::vocabulary::ValueOptions;
 use policyd_yaml::rows::Rows;
 
@@ -33,6 +34,8 @@ const KEEPERS: [&str; 12] = [
 
 /// Letters of a bundle of options in which one asks for a dry run: `-fdn`.
 const BUNDLE_MAX: usize = 4;
+/// Words of a command before `help`: `s3 rm help`.
+const COMMAND_WORDS: usize = 2;
 
 /// Values of an option for a dry run that turn it off.
 const DENIALS: [&str; 4] = ["none", "false", "no", "0"];
@@ -117,6 +120,23 @@ fn searched_files(input: &Json) -> Vec<String> {
     };
     let folder = text("path").unwrap_or(".").trim_end_matches('/');
     ["", "**/"].iter().map(|below| format!("{folder}/{below}{glob}")).collect()
+}
+
+/// Returns whether an option is the last argument, and not behind another option, whose value it can be. A script of the
+/// project, and what is behind `--`, might not know the option. A word counts only behind a command: `s3 rm help`.
+fn asks_at_end(program: &Invocation, option: &str) -> bool {
+    let Some((last, before)) = program.args.split_last() else { return false };
+    let is_option = |it: &ShellText| !it.is_known() || it.text.starts_with('-');
+    let is_name = |it: &ShellText| {
+        it.text.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-')
+    };
+    let is_command =
+        || before.len() <= COMMAND_WORDS && before.iter().all(|it| is_name(it) && !is_option(it));
+    last.all() == Some(option)
+        && own_folder(&program.called.text).is_empty()
+        && before.iter().all(|it| it.text != "--")
+        && !before.last().is_some_and(is_option)
+        && (option.starts_with('-') || is_command())
 }
 
 /// Returns the text of the patch in the input of a tool. Empty without one.
@@ -332,8 +352,11 @@ impl Scanner<'_> {
         };
         let mut rows = self.context.knowledge.dry_runs.named(&program.name);
         rows.any(|row| {
-            row.options.iter().any(|it| program.has(it, values) && is_whole(it))
-                && row.programs.iter().any(|it| program.is(it, values))
+            let is_given = |it: &String| match row.at_end {
+                true => asks_at_end(program, it),
+                false => program.has(it, values) && is_whole(it),
+            };
+            row.options.iter().any(is_given) && row.programs.iter().any(|it| program.is(it, values))
         }) && !is_denied()
     }
 

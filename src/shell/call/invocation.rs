@@ -324,10 +324,14 @@ impl Invocation {
 
     /// Returns the words that can name a subcommand: operands, apart from those that might be the value of an option
     /// behind the first of them.
-    pub(super) fn command_words(&self, values: &Rows<ValueOptions>) -> impl Iterator<Item = &str> {
+    pub(super) fn command_words<'a>(
+        &'a self,
+        values: &'a Rows<ValueOptions>,
+    ) -> impl Iterator<Item = &'a str> {
+        let own = ValuesOf { program: &self.name, rows: values };
         let (mut begun, mut follows_option) = (false, false);
         self.split_arguments(values).into_iter().filter_map(move |it| {
-            let is_value = begun && std::mem::take(&mut follows_option);
+            let is_value = std::mem::take(&mut follows_option) && begun;
             match it {
                 ProgramArgument::Operand(text) if !is_value => {
                     begun = true;
@@ -335,7 +339,7 @@ impl Invocation {
                 }
                 ProgramArgument::Operand(_) => None,
                 ProgramArgument::Option(option) => {
-                    follows_option = !option.contains('=');
+                    follows_option = !option.contains('=') && !own.takes_value(option);
                     None
                 }
             }

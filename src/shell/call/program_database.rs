@@ -39,6 +39,8 @@ pub struct DryRun {
     pub programs: Vec<CommandPattern>,
     /// The options: `--dry-run`.
     pub options: Vec<String>,
+    /// Whether an option counts only as the last argument, and not behind another option, whose value it can be.
+    pub at_end: bool,
 }
 
 /// A program that runs code of another language.

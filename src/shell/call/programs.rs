@@ -329,6 +329,8 @@ fn program_name(called: &str) -> String {
     let base = base_name(called);
     let base = if base.contains(":\\") { base.rsplit('\\').next().unwrap_or(base) } else { base };
     let base = called_name(base);
+    // A version belongs to the package that `npx` gets: `rimraf@5`.
+    let base = base.split_once('@').map_or(base, |(it, _)| if it.is_empty() { base } else { it });
     match base.len() > 1 && base.bytes().all(|b| b.is_ascii_uppercase()) {
         true => base.to_lowercase(),
         false => base.to_owned(),

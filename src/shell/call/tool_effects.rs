@@ -44,11 +44,12 @@ pub(super) fn effects_of_tool(
     let actions: Vec<Vec<String>> = actions.map(words).collect();
     let mut all = whole.clone();
     all.extend(actions.iter().flatten().cloned());
-    let name = NamedAction { own: &own, whole: &whole, all: &all, input: input.as_object() };
-    let mut found = name.effects(rows, known);
+    let name =
+        NamedAction { own: &own, whole: &whole, all: &all, behind: &[], input: input.as_object() };
+    let mut found = name.effects(rows.iter(), known);
     if !name.only_looks(known) {
         for action in &actions {
-            found.extend(NamedAction { own: action, ..name }.effects(rows, known));
+            found.extend(NamedAction { own: action, ..name }.effects(rows.iter(), known));
         }
     }
     let mut effects: Vec<String> = Vec::new();
@@ -73,8 +74,9 @@ pub(super) fn effects_of_request(
     all.extend(before.iter().chain([&name]).flat_map(|it| words(it)));
     let mut found: Vec<String> = Vec::new();
     for own in [&own, &made] {
-        let name = NamedAction { own, whole: &all, all: &all, input: Some(fields) };
-        for effect in name.effects(known.effects, known.words) {
+        let name = NamedAction { own, whole: &all, all: &all, behind: &[], input: Some(fields) };
+        // A request that shows something changes nothing.
+        for effect in name.effects(known.effects.iter().filter(|it| !it.looks), known.words) {
             found.extend((!found.iter().any(|it| it == effect)).then(|| effect.to_owned()));
         }
     }
@@ -87,8 +89,11 @@ impl Invocation {
     #[must_use]
     pub fn service_effects(&self, known: ServiceKnowledge<'_>) -> Vec<String> {
         let is_part = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-:_.".contains(c);
-        let command = self.command_words(known.values).filter(|it| it.chars().all(is_part));
-        let command: Vec<Vec<String>> = command.take(COMMAND_WORDS).map(words).collect();
+        // A kind of things can have the name of one of them behind it: `secret/api`.
+        let kind = |it: &'_ str| it.split_once(['/', ',']).map_or(it, |it| it.0).to_owned();
+        let command = self.command_words(known.values).map(kind);
+        let command = command.filter(|it| !it.is_empty() && it.chars().all(is_part));
+        let command: Vec<Vec<String>> = command.take(COMMAND_WORDS).map(|it| words(&it)).collect();
         let has_verb = |it: &Vec<String>| it.iter().any(|it| known.is_verb(it));
         // Before another verb, `release` and `deploy-key` are nouns.
         let is_noun = |it: &Vec<String>| {
@@ -99,13 +104,20 @@ impl Invocation {
             let is_followed = command.get(at + 1).is_some_and(has_verb);
             has_verb(it) && !(is_followed && is_noun(it))
         });
-        let Some((nouns, [own, ..])) = verb.and_then(|it| command.split_at_checked(it)) else {
+        let Some((nouns, [own, rest @ ..])) = verb.and_then(|it| command.split_at_checked(it))
+        else {
             return Vec::new();
         };
-        self.effects_of_command(own.iter().chain(nouns.iter().flatten()).cloned().collect(), known)
+        let own: Vec<String> = own.iter().chain(nouns.iter().flatten()).cloned().collect();
+        self.effects_of_command(&own, rest.first().map_or(&[], Vec::as_slice), known)
     }
 
-    fn effects_of_command(&self, own: Vec<String>, known: ServiceKnowledge<'_>) -> Vec<String> {
+    fn effects_of_command(
+        &self,
+        own: &[String],
+        behind: &[String],
+        known: ServiceKnowledge<'_>,
+    ) -> Vec<String> {
         let mut whole = words(&self.name);
         whole.extend(own.iter().cloned());
         let options = self.args.iter().filter_map(|it| it.text.strip_prefix("--"));
@@ -114,8 +126,8 @@ impl Invocation {
             None => (it.to_owned(), Json::from(true)),
         });
         let input: Map<String, Json> = input.collect();
-        let name = NamedAction { own: &own, whole: &whole, all: &whole, input: Some(&input) };
-        let found = name.effects(known.effects, known.words);
+        let name = NamedAction { own, whole: &whole, all: &whole, behind, input: Some(&input) };
+        let found = name.effects(known.effects.iter(), known.words);
         found.into_iter().map(str::to_owned).collect()
     }
 }
@@ -144,6 +156,8 @@ struct NamedAction<'a> {
     whole: &'a [String],
     /// All words of the call.
     all: &'a [String],
+    /// The words of the word behind the verb of a command line.
+    behind: &'a [String],
     input: Option<&'a Map<String, Json>>,
 }
 
@@ -157,14 +171,17 @@ impl NamedAction<'_> {
     }
 
     /// Returns the effects of the name, which can contain an effect twice.
-    fn effects<'r>(&self, rows: &'r [ToolEffect], known: &ToolWords) -> Vec<&'r str> {
-        if self.only_looks(known) {
-            return Vec::new();
-        }
+    fn effects<'r>(
+        &self,
+        rows: impl Iterator<Item = &'r ToolEffect>,
+        known: &ToolWords,
+    ) -> Vec<&'r str> {
+        let only_looks = self.only_looks(known);
         let (own, whole) = (self.own.join("_"), self.whole.join("_"));
         let fits = |it: &String| word_matches(it, &own) || word_matches(it, &whole);
         let is_of = |row: &&ToolEffect| self.has_words(row, known) && !row.except.iter().any(fits);
-        let found = rows.iter().filter(|row| {
+        let is_asked = |row: &&ToolEffect| !only_looks || row.looks || row.effect.is_empty();
+        let found = rows.filter(is_asked).filter(|row| {
             let is_named = row.names.is_empty() || row.names.iter().any(fits);
             is_named && self.has_input(row) && is_of(row)
         });
@@ -174,8 +191,12 @@ impl NamedAction<'_> {
 
     /// Returns whether the words of a row are in the name.
     fn has_words(&self, row: &ToolEffect, known: &ToolWords) -> bool {
-        let has_object =
-            row.objects.is_empty() || self.all.iter().any(|it| row.objects.contains(it));
+        let behind = self.behind.iter().filter(|_| row.looks);
+        let has_object = row.objects.is_empty()
+            || self.all.iter().chain(behind).any(|it| row.objects.contains(it));
+        if row.looks {
+            return has_object && self.own.iter().any(|it| row.verbs.contains(it));
+        }
         let is_free = row.verbs.is_empty() && row.nouns.is_empty();
         has_object
             && (is_free

@@ -316,7 +316,7 @@ const HARMLESS: &[&str] = &[
     "cargo uninstall ripgrep",
     "npm rm left-pad",
     "brew uninstall jq",
-    "cargo install policyd",
+    "cargo install --path crates/cli",
     "python3 -c \"print(open('.claude/settings.json').read())\"",
     "chmod +x scripts/run.sh",
     "install -m 755 target/release/tool out/tool",
