@@ -1,8 +1,10 @@
 //! `policyd inbox`: what waits for a human in all projects, and the answers. A question and the tasks that it is about are
 //! one item.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
+use crate::blocked_calls;
 use crate::dashboard::{self, AnsweredItem, ItemAnswer};
 use crate::error::AppError;
 use crate::overview::{self, OpenProject};
@@ -36,9 +38,13 @@ pub fn items(world: &dyn World) -> Vec<InboxItem> {
         Some((it.directory.clone(), OpenProject::of(world, it)?.state_dir(world)))
     });
     let shared = SharedItems::of(world, opened);
+    let shared_codes: BTreeSet<String> = shared.codes().collect();
     let items = cores::on_all(world.cores(), &known, |known| {
         let item = |item| InboxItem { project: known.directory.clone(), item };
-        overview::waiting(world, known).into_iter().map(item).collect::<Vec<_>>()
+        let open = OpenProject::of(world, known);
+        let calls = open.iter().flat_map(|it| blocked_calls::items(world, it));
+        let calls = calls.filter(|it| !shared_codes.contains(&it.id));
+        overview::waiting(world, known).into_iter().chain(calls).map(item).collect::<Vec<_>>()
     });
     let mut items: Vec<InboxItem> = items.into_iter().flatten().collect();
     items.extend(shared.items().map(|(project, item)| InboxItem { project, item }));

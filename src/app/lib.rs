@@ -16,6 +16,7 @@
 mod alert_groups;
 pub mod alerts;
 pub mod approvals;
+mod blocked_calls;
 pub mod call_check;
 pub mod cases;
 pub mod dashboard;

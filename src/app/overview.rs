@@ -355,9 +355,15 @@ impl Overview<'_> {
                 row.half_open_breakers = row.half_open_breakers.saturating_add(1);
             }
             let is_asked = |item: &WaitingItem| item.related.iter().any(|of| of.id == it.key);
-            if it.breaker.needs_human && !row.waiting.iter().any(is_asked) {
-                let (kind, text) = (WaitingKind::Breaker, "waits for a reset");
-                row.waiting.push(WaitingItem::new(kind, &it.key, &it.key, text));
+            let is_endless = it.breaker.is_open(&it.settings, now)
+                && it.breaker.wait(&it.settings, now).is_none();
+            if (it.breaker.needs_human || is_endless) && !row.waiting.iter().any(is_asked) {
+                let text = match it.breaker.forced.as_deref().filter(|_| is_endless) {
+                    None => "waits for a reset".to_owned(),
+                    Some("") => "tripped by hand, rejects calls until a reset".to_owned(),
+                    Some(why) => format!("tripped by hand, rejects calls until a reset: {why}"),
+                };
+                row.waiting.push(WaitingItem::new(WaitingKind::Breaker, &it.key, &it.key, &text));
             }
         }
         breakers

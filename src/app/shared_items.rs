@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use policyd_evaluation::call_code;
 use policyd_report::overview::{WaitingItem, WaitingKind};
 use policyd_store::file::Durability;
 use policyd_store::shared::action::{ApprovalChange, SharedAction};
@@ -88,6 +89,11 @@ impl SharedItems {
                 self.signals.push((directory.to_owned(), it));
             }
         }
+    }
+
+    /// Returns the codes of the blocked calls.
+    pub fn codes(&self) -> impl Iterator<Item = String> {
+        self.calls.iter().map(|it| call_code::code(&it.named.request.call.digest))
     }
 
     /// Returns what can be answered now as items of the inbox, with the project that answers.

@@ -378,6 +378,10 @@ pub const APPROVALS_KEPT: usize = 500;
 pub const ALLOWANCES_KEPT: usize = 50;
 /// A file with choices of the user, in bytes. A larger file is not used.
 pub const USER_CHOICES_BYTES_MAX: usize = 1024 * 1024;
+/// The stored texts of one trusted pack, in bytes. Changes of a larger pack are not shown.
+pub const TRUSTED_TEXTS_BYTES_MAX: usize = 1024 * 1024;
+/// Lines of a difference that `policyd trust` shows.
+pub const TRUST_DIFF_LINES_MAX: usize = 200;
 /// Runs and approvals that are stored in the user's choices, the newest.
 pub const USER_CHOICES_KEPT: usize = 200;
 /// A client's settings file, in bytes. A longer file is not edited.

@@ -12,6 +12,7 @@
 
 pub mod coverage;
 pub mod draft;
+pub mod example_text;
 pub mod expect;
 mod given;
 pub mod happens;

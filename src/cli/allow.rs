@@ -43,25 +43,42 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &Allo
     if let Some(code) = &arguments.deny {
         return remote::answer(world, console, &project, RemoteAnswer { code, allowed: false });
     }
-    let no_exceptions = |it: &Pins| (!it.allow_exceptions).then_some("allow_exceptions: false");
-    if let Err(code) = require_unpinned(world, console, no_exceptions) {
+    if let Some(code) = &arguments.call {
+        return call(world, console, &project, code);
+    }
+    if let Err(code) = require_exceptions(world, console) {
         return code;
     }
-    let request = match &arguments.call {
-        Some(code) => match request_for_call(world, console, &project, code) {
-            Ok(None) => {
-                let answer = RemoteAnswer { code, allowed: true };
-                return remote::answer(world, console, &project, answer);
-            }
-            Ok(Some(request)) => Ok(request),
-            Err(code) => Err(code),
-        },
-        None => request_for_rules(world, console, &project, arguments),
-    };
-    match request {
+    match request_for_rules(world, console, &project, arguments) {
         Ok(request) => add(world, console, &project, request),
         Err(code) => code,
     }
+}
+
+/// Lets a blocked call pass once: one of this project, else one of another host.
+pub(super) fn call(
+    world: &dyn World,
+    console: &mut Console<'_>,
+    project: &Project,
+    code: &str,
+) -> u8 {
+    if let Err(code) = require_exceptions(world, console) {
+        return code;
+    }
+    match request_for_call(world, console, project, code) {
+        Ok(None) => {
+            let answer = RemoteAnswer { code, allowed: true };
+            remote::answer(world, console, project, answer)
+        }
+        Ok(Some(request)) => add(world, console, project, request),
+        Err(code) => code,
+    }
+}
+
+/// Fails if the organization permits no exceptions.
+fn require_exceptions(world: &dyn World, console: &mut Console<'_>) -> Result<(), u8> {
+    let no_exceptions = |it: &Pins| (!it.allow_exceptions).then_some("allow_exceptions: false");
+    require_unpinned(world, console, no_exceptions)
 }
 
 /// What the user wants to allow.

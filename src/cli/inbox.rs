@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::arguments::{AnswerArguments, InboxAction, InboxArguments};
-use super::{Console, EXIT_OK, EXIT_USAGE, ListFormat, error, pause};
+use super::{Console, EXIT_OK, EXIT_USAGE, ListFormat, allow, error, pause};
 use crate::human::require_human;
 use crate::lists::print_empty;
 use policyd_app::dashboard::ItemAnswer;
@@ -21,6 +21,7 @@ use policyd_world::World;
 pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &InboxArguments) -> u8 {
     match &arguments.action {
         Some(InboxAction::Answer(answer)) => self::answer(world, console, answer),
+        Some(InboxAction::List { format }) => list(world, console, *format),
         None => list(world, console, arguments.format),
     }
 }
@@ -75,7 +76,8 @@ const fn color(kind: WaitingKind) -> TextColor {
         WaitingKind::Question
         | WaitingKind::Signal
         | WaitingKind::RemoteSignal
-        | WaitingKind::Call => TextColor::Red,
+        | WaitingKind::Call
+        | WaitingKind::LocalCall => TextColor::Red,
         WaitingKind::DeadLetter
         | WaitingKind::Breaker
         | WaitingKind::UnverifiedRun
@@ -100,6 +102,9 @@ fn answer(world: &dyn World, console: &mut Console<'_>, arguments: &AnswerArgume
                 quote(&directory.display().to_string())
             ),
             WaitingKind::Breaker => "answer yes to reset it, or leave it open".to_owned(),
+            WaitingKind::LocalCall => {
+                "answer yes to allow it once; without an answer, it stays blocked".to_owned()
+            }
             WaitingKind::Question
             | WaitingKind::Signal
             | WaitingKind::RemoteSignal
@@ -110,6 +115,9 @@ fn answer(world: &dyn World, console: &mut Console<'_>, arguments: &AnswerArgume
         console.eprint(&format!("a {} has no such answer\nhelp: {help}", item.kind.name()));
         return EXIT_USAGE;
     };
+    if item.kind == WaitingKind::LocalCall {
+        return allow::call(world, console, &project::at(world, directory), &item.id);
+    }
     let what = mask(&item.text).0.into_owned();
     let action =
         format!("{verb} {} {} ({what}) in {}", item.kind.name(), item.id, directory.display());
@@ -175,6 +183,7 @@ fn print_related(console: &mut Console<'_>, answered: &InboxItem, approved: bool
             | WaitingKind::Signal
             | WaitingKind::RemoteSignal
             | WaitingKind::Call
+            | WaitingKind::LocalCall
             | WaitingKind::UnverifiedRun
             | WaitingKind::DeadLetter => {}
         }

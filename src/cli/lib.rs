@@ -295,13 +295,29 @@ fn usage(
         return EXIT_OK;
     }
     console.eprint_as_is(&text);
-    let is_check = line.command() == Some("check");
-    let is_line = error.kind() == ErrorKind::InvalidSubcommand
-        || (error.kind() == ErrorKind::UnknownArgument && is_check);
-    if let Some(hint) = check::hint_at_words(line).filter(|_| is_line) {
-        console.eprint_as_is(&format!("{hint}\n"));
-    }
+    console.eprint_as_is(&help_after(error, line));
     EXIT_USAGE
+}
+
+/// Returns what to type instead, after an error of the arguments. Empty if the error says it.
+fn help_after(error: &clap::Error, line: ArgumentLine<'_>) -> String {
+    let is_unknown = error.kind() == ErrorKind::InvalidSubcommand;
+    let named = line.command().filter(|it| is_command(it));
+    let help = match named {
+        // The word after a command was meant for one of its own commands.
+        Some(command) if is_unknown => {
+            Some(format!("help: `policyd {command} --help` lists the commands of `{command}`"))
+        }
+        Some("check") if error.kind() == ErrorKind::UnknownArgument => check::hint_at_words(line),
+        None if is_unknown => check::hint_at_words(line),
+        Some(_) | None => None,
+    };
+    help.map_or_else(String::new, |it| format!("{it}\n"))
+}
+
+/// Whether a word is the name of a command.
+fn is_command(word: &str) -> bool {
+    Arguments::command().get_subcommands().any(|it| it.get_name() == word)
 }
 
 /// Whether the arguments name a command, or nearly one that is not `eval`: then a person or a script

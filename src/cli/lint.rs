@@ -15,6 +15,7 @@ use policyd_app::error::AppError;
 use policyd_app::gate::named_harness;
 use policyd_app::packs;
 use policyd_app::packs::places::{self, PackPlace};
+use policyd_app::packs::shared_ids::{SharedId, shared_ids};
 use policyd_app::workspace::project::{self, Project};
 use policyd_cores as cores;
 use policyd_harness::Harness;
@@ -102,13 +103,22 @@ fn lint_once(world: &dyn World, console: &mut Console<'_>, arguments: &LintArgum
     without_credentials(&mut review.findings);
     print_review(console, arguments.format, &review);
     if arguments.paths.is_empty() {
-        packs::compile_ahead(world, &packs::find(world, &project, None));
+        note_shared_ids(world, console, &project);
     }
     // The process ends here: taking what packs extend apart would only cost time.
     if !arguments.watch {
         std::mem::forget(ask);
     }
     exit_code(&review, arguments.fail_level)
+}
+
+/// Compiles the pack in use, and reports rules of one id in the packs of the user and of the project.
+fn note_shared_ids(world: &dyn World, console: &mut Console<'_>, project: &Project) {
+    let found = packs::find(world, project, None);
+    let Ok(policy) = packs::policy(world, &found) else { return };
+    for it in shared_ids(&found, &policy, &found.layers(world, project)) {
+        console.eprint(&format!("{}\nhelp: {}", it.text(), SharedId::help()));
+    }
 }
 
 /// What needs no pack to be answered.

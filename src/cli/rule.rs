@@ -6,9 +6,9 @@ use super::arguments::{RuleAction, RuleListArguments, RuleStateArguments, RulesA
 use super::{Console, EXIT_BROKEN, EXIT_OK, EXIT_USAGE, ListFormat, pause, rules};
 use crate::human::{require_human, require_unpinned};
 use crate::lists::print_empty;
+use policyd_app::packs::changed_rules::{self, ChangedRule};
 use policyd_app::packs::rule_change::{
-    self, OverriddenRule, OverrideChange, OverrideOwner, RuleChangeError, RuleChangePlan,
-    RuleRequest, RuleSwitch,
+    self, OverrideChange, OverrideOwner, RuleChangeError, RuleChangePlan, RuleRequest, RuleSwitch,
 };
 use policyd_app::packs::{self};
 use policyd_app::workspace::project::{self, Project};
@@ -144,13 +144,13 @@ fn report(console: &mut Console<'_>, error: &RuleChangeError) -> u8 {
     }
 }
 
-/// Lists the rules that packs of the user and of the project change.
+/// Lists the rules that another pack than the built-in one sets.
 fn list_changed(world: &dyn World, console: &mut Console<'_>, format: ListFormat) -> u8 {
-    let all = rule_change::overrides(world, &project::find(world, None));
+    let all = changed_rules::changed(world, &project::find(world, None));
     match format {
         ListFormat::Json => {
-            let row = |it: &OverriddenRule| {
-                json!({"id": it.id, "state": it.state, "layer": it.owner.name(),
+            let row = |it: &ChangedRule| {
+                json!({"id": it.id, "state": it.state, "layer": it.layer,
                     "place": it.place, "reason": it.reason})
             };
             let rules: Vec<_> = all.iter().map(row).collect();
@@ -158,16 +158,20 @@ fn list_changed(world: &dyn World, console: &mut Console<'_>, format: ListFormat
         }
         ListFormat::Compact => {
             for it in &all {
-                let (owner, place) = (it.owner.name(), &it.place);
-                console.print(&format!("{} {} {owner} {place}\n", it.id, it.state));
+                let ChangedRule { id, state, layer, place, .. } = it;
+                console.print(format!("{id} {state} {layer} {place}").trim_end());
+                console.print("\n");
             }
         }
         ListFormat::Text if all.is_empty() => print_empty(console, format, "changed rules"),
         ListFormat::Text => {
             let mut table = TextTable::new(0, &[Align::Left; 4]);
             for it in &all {
-                let reason = format!("{} ({})", it.reason, it.place);
-                let cells = [it.id.as_str(), it.state, it.owner.name(), reason.as_str()];
+                let reason = match it.place.is_empty() {
+                    true => it.reason.clone(),
+                    false => format!("{} ({})", it.reason, it.place),
+                };
+                let cells = [it.id.as_str(), it.state, it.layer, reason.as_str()];
                 table.row(cells.into_iter().map(Into::into).collect());
             }
             let text = table.render(console.screen());

@@ -6,6 +6,7 @@ use super::arguments::RulesArguments;
 use super::{Console, EXIT_BROKEN, EXIT_OK, EXIT_USAGE, ListFormat, check, pack};
 use policyd_app::packs::rule_change::{self, RuleSwitch};
 use policyd_app::packs::rule_text::RuleTexts;
+use policyd_app::packs::shared_ids::shared_ids;
 use policyd_app::packs::{self, FoundPack, organization};
 use policyd_app::workspace::gate_status::{GateStatus, OffReason};
 use policyd_app::workspace::project;
@@ -150,6 +151,8 @@ fn page(
     let (pack, id) = packs.iter().find_map(|it| Some((it, it.policy.rule_id(name)?)))?;
     let rule = rules_of(&pack.policy).into_iter().find(|it| it.id() == id)?;
     let texts = RuleTexts::new(world, &pack.found);
+    let shared = shared_ids(&pack.found, &pack.policy, &pack.layers);
+    let shared = shared.into_iter().find(|it| it.id == id);
     let examples = texts.examples(&pack.policy, rule.id());
     let notes = RuleNotes {
         description: texts.description(rule.id()),
@@ -160,6 +163,7 @@ fn page(
             ActiveRule::Guard(_) => Vec::new(),
         },
         layer: rule.layer(&pack.layers),
+        shared: shared.map(|it| it.text()),
     };
     Some(match format {
         ListFormat::Json => format!("{:#}\n", report::page_json(rule, &notes, now)),

@@ -11,8 +11,15 @@ use policyd_store::projects::{KnownProject, ProjectRegistry};
 use policyd_world::{FileKind, World};
 use policyd_yaml::time::parse_duration;
 
-/// Shows the rows, once or again and again.
+/// Shows the rows.
 pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &StatusArguments) -> u8 {
+    if arguments.watch || arguments.every.is_some() {
+        console.eprint(
+            "`--watch` was removed: `policyd top` shows the same rows, refreshed\nhelp: run `policyd top`; in a script, \
+             repeat `policyd status --all --format json`",
+        );
+        return EXIT_USAGE;
+    }
     if arguments.forget {
         return forget(world, console, arguments);
     }
@@ -27,26 +34,15 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &Stat
             return EXIT_USAGE;
         }
     };
-    loop {
-        let source = ActivitySource::Logs { since: world.now().minus(since) };
-        let mut rows = overview::rows(world, &scope, source);
-        sort(&mut rows);
-        if arguments.watch {
-            console.clear_screen();
-        }
-        print(world, console, arguments.format, &rows, since);
-        if !arguments.watch {
-            let waits = rows.iter().any(|it| it.urgency() == Urgency::Human);
-            return match (rows.iter().any(|it| it.is_unread), waits) {
-                (true, _) => EXIT_BROKEN,
-                (false, true) => EXIT_FOUND,
-                (false, false) => EXIT_OK,
-            };
-        }
-        world.sleep(arguments.every);
-        if world.interrupted() {
-            return EXIT_OK;
-        }
+    let source = ActivitySource::Logs { since: world.now().minus(since) };
+    let mut rows = overview::rows(world, &scope, source);
+    sort(&mut rows);
+    print(world, console, arguments.format, &rows, since);
+    let waits = rows.iter().any(|it| it.urgency() == Urgency::Human);
+    match (rows.iter().any(|it| it.is_unread), waits) {
+        (true, _) => EXIT_BROKEN,
+        (false, true) => EXIT_FOUND,
+        (false, false) => EXIT_OK,
     }
 }
 

@@ -7,9 +7,13 @@ use std::sync::Arc;
 use super::{Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, TrustArguments, error, pause};
 use crate::human::{keeps_on, require_human, require_unpinned};
 use policyd_app::error::AppError;
-use policyd_app::packs::{self, folder, grants, places};
+use policyd_app::packs::trust_record::PackDifference;
+use policyd_app::packs::{self, folder, grants, places, trust_record};
 use policyd_app::workspace::project::{self, Project};
+use policyd_policy::Policy;
 use policyd_record::notice::SwitchKind;
+use policyd_record::paint::TextColor;
+use policyd_report::text_changes;
 use policyd_shell::path::normal;
 use policyd_store::configuration::{Configuration, ConfigurationOwner, Pins};
 use policyd_store::trust::{TrustStatus, TrustStore, TrustedPack};
@@ -42,9 +46,9 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &Trus
         return print_hash(world, console, &folder);
     }
     let done = if arguments.revoke {
-        revoke(world, console, &store, &folder)
+        revoke(world, console, &folder)
     } else {
-        trust(world, console, &store, arguments.changes, &folder)
+        trust(world, console, arguments.changes, &folder)
     };
     done.unwrap_or_else(|error| error::report(console, &error))
 }
@@ -79,7 +83,6 @@ fn print_hash(world: &dyn World, console: &mut Console<'_>, folder: &Path) -> u8
 fn trust(
     world: &dyn World,
     console: &mut Console<'_>,
-    store: &TrustStore<'_>,
     changes: bool,
     folder: &Path,
 ) -> Result<u8, AppError> {
@@ -101,7 +104,7 @@ fn trust(
     }
     let hash = (!changes).then(|| found.content_hash());
     let trusted = TrustedPack { folder: name.clone(), hash, since: world.now() };
-    store.add(trusted).map_err(AppError::failed)?;
+    trust_record::add(world, &found, trusted).map_err(AppError::failed)?;
     console.print(&format!("trusted  {name}, {until}\n"));
     if !packs::is_active_directory(world, folder) {
         console.eprint(
@@ -143,7 +146,42 @@ fn list_grants(
     for line in grants::list(&policy, &builtin) {
         console.print(&format!("{line}\n"));
     }
+    print_difference(world, console, found, &policy);
     Ok(())
+}
+
+/// Shows what changed since the user trusted the pack. What changed in the rules comes last, next to the question.
+fn print_difference(
+    world: &dyn World,
+    console: &mut Console<'_>,
+    found: &packs::FoundPack,
+    policy: &Policy,
+) {
+    let Some(difference) = trust_record::difference(world, found, policy) else { return };
+    let PackDifference { since, before, now, rules } = difference;
+    let files = text_changes::unified(&before, &now);
+    if files.is_empty() {
+        console.print(&format!("its files are as you trusted them at {since}\n"));
+        return;
+    }
+    console.print(&format!("\nchanged since you trusted it at {since}:\n"));
+    for line in &files {
+        let color = match line.as_bytes().first() {
+            Some(b'+') => TextColor::Green,
+            Some(b'-') => TextColor::Red,
+            _ => TextColor::Dim,
+        };
+        let line = console.screen().style().paint(color, line);
+        console.print(&format!("  {line}\n"));
+    }
+    console.print("\n");
+    if rules.is_empty() {
+        console.print("no rule, setting, or command is weaker, added, or removed\n");
+    }
+    for line in &rules {
+        console.print(&format!("{line}\n"));
+    }
+    console.print("\n");
 }
 
 /// Honors the switch files of a project, or no longer.
@@ -173,17 +211,12 @@ fn switch_files(
     EXIT_OK
 }
 
-fn revoke(
-    world: &dyn World,
-    console: &mut Console<'_>,
-    store: &TrustStore<'_>,
-    folder: &Path,
-) -> Result<u8, AppError> {
+fn revoke(world: &dyn World, console: &mut Console<'_>, folder: &Path) -> Result<u8, AppError> {
     let action = format!("no longer trust {}", folder.display());
     if let Err(code) = require_human(world, console, &action) {
         return Ok(code);
     }
-    if store.revoke(folder).map_err(AppError::failed)? {
+    if trust_record::revoke(world, folder).map_err(AppError::failed)? {
         console.print(&format!("revoked  {}\n", folder.display()));
         return Ok(EXIT_OK);
     }
@@ -228,7 +261,6 @@ pub(super) fn trust_written(
     folder: &Path,
     written: &[(String, String)],
 ) -> bool {
-    let Some(store) = packs::trust_store(world) else { return false };
     let folder = normal(&world.working_folder().join(folder));
     let name = folder.display().to_string();
     let found = packs::at(world, Some(&name));
@@ -239,7 +271,8 @@ pub(super) fn trust_written(
         return false;
     }
     let hash = Some(found.content_hash());
-    match store.add(TrustedPack { folder: name, hash, since: world.now() }) {
+    let trusted = TrustedPack { folder: name, hash, since: world.now() };
+    match trust_record::add(world, &found, trusted) {
         Ok(()) => {
             packs::compile_ahead(world, &found);
             true

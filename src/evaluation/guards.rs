@@ -36,6 +36,7 @@ use policyd_facts::lens::ValueOptions;
 use policyd_facts::pattern::HashedName;
 use policyd_policy::approval::ApprovalLevel;
 use policyd_policy::guards::{Guard, GuardAction, GuardedScripts, OnUnknown};
+use policyd_policy::requests::without_requests;
 use policyd_policy::{Mode, Policy};
 use policyd_state::memory;
 use policyd_yaml::rows::Rows;
@@ -127,12 +128,16 @@ impl GuardVerdict {
 
     /// Returns the message, or why the guard cannot tell.
     fn text(&self) -> String {
-        let Self { message, script, .. } = self;
+        let Self { script, .. } = self;
+        let message = match self.in_force() {
+            Some(GuardAction::Warn) => without_requests(&self.message),
+            _ => self.message.as_str(),
+        };
         match &self.unknown {
             None if !script.is_empty() => {
                 format!("In `{script}`, which this call runs: {message}")
             }
-            None => message.clone(),
+            None => message.to_owned(),
             Some(why) => {
                 let asked = match self.question.as_str() {
                     "" => "this is allowed",

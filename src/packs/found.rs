@@ -92,6 +92,11 @@ impl FoundPack {
         self.folder.as_ref().map(|it| it.remote.as_slice()).unwrap_or_default()
     }
 
+    /// The user's pack beneath it.
+    pub fn beneath_files(&self) -> Option<&Pack> {
+        self.beneath.as_ref()
+    }
+
     /// The directory of the user's pack beneath it.
     pub fn beneath(&self) -> Option<&str> {
         self.beneath.as_ref().map(|it| it.name.as_str())

@@ -1,32 +1,134 @@
 //! What trust in a pack grants: commands that it may run, and what it weakens of the built-in pack.
-//! The two policies are compared as they are after loading, so every way to write a change is seen.
+//! What changed since the user trusted the pack. The two policies are compared as they are after loading, so every way to
+//! write a change is seen.
 
+use policyd_base::text::counted;
 use policyd_facts::pattern::CommandPattern;
 use policyd_facts::shell::quote;
 use policyd_policy::guards::{Guard, GuardAction, OnUnknown};
 use policyd_policy::{
     Check, EnforcementMode, Expression, Mode, OnError, OnSaveFailure, Policy, Severity,
+    SourceLocation,
 };
 use policyd_record::paint::on_one_line;
 
+/// Rules of one kind that are named.
+const RULES_SHOWN: usize = 20;
+
+/// Whose rules the rules of a pack are compared with.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum ComparedRules {
+    /// The rules of the built-in pack.
+    BuiltIn,
+    /// The rules of the same pack when the user trusted it.
+    Trusted,
+}
+
+impl ComparedRules {
+    /// Returns the words before the kind of a rule.
+    const fn article(self) -> &'static str {
+        match self {
+            Self::BuiltIn => "the built-in ",
+            Self::Trusted => "the ",
+        }
+    }
+
+    /// Returns the first word about a rule that the pack does not have.
+    const fn without(self) -> &'static str {
+        match self {
+            Self::BuiltIn => "off     ",
+            Self::Trusted => "removed ",
+        }
+    }
+}
+
 /// Lists what a pack may do that the built-in one does not, one line each, control characters
-/// escaped. `builtin` is the policy of the built-in pack.
+/// escaped: weaker rules first. `builtin` is the policy of the built-in pack.
 pub fn list(policy: &Policy, builtin: &Policy) -> Vec<String> {
-    let mut lines = commands(policy, builtin);
-    if !lines.is_empty() {
+    let mut lines = weaker(policy, builtin, ComparedRules::BuiltIn);
+    if lines.is_empty() {
+        lines.push("grants   no commands, and no weaker guards or checks".to_owned());
+    }
+    lines.extend(contents(policy, builtin));
+    lines.iter().map(|it| on_one_line(it)).collect()
+}
+
+/// Lists which rules, settings, and commands of a pack are others than in the version that the user trusted, one line
+/// each, control characters escaped: weaker rules first.
+pub fn changes(policy: &Policy, trusted: &Policy) -> Vec<String> {
+    let mut lines = weaker(policy, trusted, ComparedRules::Trusted);
+    lines.extend(added(policy, trusted).iter().map(AddedRule::line));
+    lines.iter().map(|it| on_one_line(it)).collect()
+}
+
+fn weaker(policy: &Policy, base: &Policy, compared: ComparedRules) -> Vec<String> {
+    let mut lines = Vec::new();
+    guards(policy, base, compared, &mut lines);
+    considerations(policy, base, compared, &mut lines);
+    settings(policy, base, &mut lines);
+    let commands = commands(policy, base);
+    if !commands.is_empty() {
+        lines.extend(commands);
         lines.push(
             "note     files of the repository that these commands read or run count as they are \
              when a command runs, not as they are now"
                 .to_owned(),
         );
     }
-    settings(policy, builtin, &mut lines);
-    guards(policy, builtin, &mut lines);
-    considerations(policy, builtin, &mut lines);
-    if lines.is_empty() {
-        lines.push("grants   no commands, and no weaker guards or checks".to_owned());
+    lines
+}
+
+/// A rule that the other pack does not have.
+struct AddedRule<'p> {
+    kind: &'static str,
+    id: &'p str,
+    effect: &'static str,
+    place: &'p SourceLocation,
+}
+
+impl AddedRule<'_> {
+    fn line(&self) -> String {
+        let Self { kind, id, effect, place } = self;
+        format!("added    the {kind} {id}: {effect} ({place})")
     }
-    lines.iter().map(|it| on_one_line(it)).collect()
+}
+
+/// Returns the rules that another policy does not have. Guards that allow are among what weakens.
+fn added<'p>(policy: &'p Policy, base: &Policy) -> Vec<AddedRule<'p>> {
+    let guards = policy.guards.rules.iter().filter(|it| it.body.verb != GuardAction::Allow);
+    let guards = guards.map(|it| AddedRule {
+        kind: "guard",
+        id: &it.id,
+        effect: it.body.verb.as_str(),
+        place: &it.body.place,
+    });
+    let checks = policy.considerations.iter().filter(|it| it.enabled);
+    let checks = checks.map(|it| AddedRule {
+        kind: "check",
+        id: &it.id,
+        effect: match it.severity {
+            Severity::Blocker => "block",
+            Severity::Warning => "warn",
+        },
+        place: &it.place,
+    });
+    guards.chain(checks).filter(|it| base.rule_id(it.id).is_none()).collect()
+}
+
+/// Returns what a pack contains beside changes of built-in rules: the ids of its rules, by kind.
+fn contents(policy: &Policy, builtin: &Policy) -> Option<String> {
+    let rules = added(policy, builtin);
+    let of_kind = |kind: &str| {
+        let ids: Vec<&str> = rules.iter().filter(|it| it.kind == kind).map(|it| it.id).collect();
+        let shown = ids.get(..RULES_SHOWN.min(ids.len())).unwrap_or_default().join(", ");
+        let more = match ids.len().saturating_sub(RULES_SHOWN) {
+            0 => String::new(),
+            more => format!(", and {more} more"),
+        };
+        (!ids.is_empty()).then(|| format!("{}: {shown}{more}", counted(ids.len(), kind)))
+    };
+    let parts: Vec<String> = ["guard", "check"].into_iter().filter_map(of_kind).collect();
+    (!parts.is_empty()).then(|| format!("adds     {}", parts.join("; ")))
 }
 
 /// Commands of probes and channels that are not the built-in pack's.
@@ -50,10 +152,10 @@ fn commands(policy: &Policy, builtin: &Policy) -> Vec<String> {
 fn settings(policy: &Policy, builtin: &Policy, lines: &mut Vec<String>) {
     let (own, base) = (&policy.settings, &builtin.settings);
     let mut say = |text: String| lines.push(format!("setting  {text}"));
-    if !own.enabled {
+    if base.enabled && !own.enabled {
         say("enabled: false: policyd evaluates nothing in this project".to_owned());
     }
-    match own.mode {
+    match own.mode.filter(|_| own.mode != base.mode) {
         Some(EnforcementMode::Observe) => {
             say("mode: observe: no rule blocks in this project".to_owned());
         }
@@ -86,7 +188,8 @@ fn settings(policy: &Policy, builtin: &Policy, lines: &mut Vec<String>) {
     }
 }
 
-fn guards(policy: &Policy, builtin: &Policy, lines: &mut Vec<String>) {
+fn guards(policy: &Policy, builtin: &Policy, compared: ComparedRules, lines: &mut Vec<String>) {
+    let (word, article) = (compared.without(), compared.article());
     let own = |id: &str| {
         let id = policy.rule_id(id)?;
         policy.guards.rules.iter().find(|it| it.id == id)
@@ -101,25 +204,25 @@ fn guards(policy: &Policy, builtin: &Policy, lines: &mut Vec<String>) {
         let rules: Vec<&Guard> = builtin.guards.rules.iter().filter(|it| it.set == set).collect();
         let missing: Vec<&Guard> =
             rules.iter().filter(|it| own(&it.id).is_none()).copied().collect();
-        if missing.len() == rules.len() {
+        if missing.len() == rules.len() && rules.len() > 1 {
             let number = rules.len();
-            lines.push(format!("off      the built-in guard set {set} with its {number} guards"));
+            lines.push(format!("{word} {article}guard set {set} with its {number} guards"));
         } else {
-            let off = |it: &&Guard| format!("off      the built-in guard {} ({set})", it.id);
+            let off = |it: &&Guard| format!("{word} {article}guard {} ({set})", it.id);
             lines.extend(missing.iter().map(off));
         }
     }
     for it in policy.guards.rules.iter() {
         let base = builtin.rule_id(&it.id);
         match builtin.guards.rules.iter().find(|other| Some(other.id.as_str()) == base) {
-            Some(base) => lines.extend(weaker_guard(it, base)),
+            Some(base) => lines.extend(weaker_guard(it, base, article)),
             None => lines.extend(allows(it)),
         }
     }
 }
 
-/// What is weaker in a guard than in the built-in one of the same id, or else that it is changed.
-fn weaker_guard(own: &Guard, base: &Guard) -> Option<String> {
+/// What is weaker in a guard than in another one of the same id, or else that it is changed.
+fn weaker_guard(own: &Guard, base: &Guard, article: &str) -> Option<String> {
     let (id, place) = (&own.id, &own.body.place);
     let mut weaker = Vec::new();
     if strength(own.body.verb) < strength(base.body.verb) {
@@ -134,7 +237,7 @@ fn weaker_guard(own: &Guard, base: &Guard) -> Option<String> {
         weaker.push(format!("on_error becomes {}", fallback(own.body.on_error)));
     }
     if !weaker.is_empty() {
-        return Some(format!("weaker   the built-in guard {id}: {} ({place})", weaker.join(", ")));
+        return Some(format!("weaker   {article}guard {id}: {} ({place})", weaker.join(", ")));
     }
     let patterns = |it: &Guard| -> Vec<String> {
         it.commands.iter().map(|it| it.as_str().to_owned()).collect()
@@ -151,7 +254,7 @@ fn weaker_guard(own: &Guard, base: &Guard) -> Option<String> {
     let changed: Vec<&str> =
         changed.into_iter().filter(|(_, same)| !same).map(|(key, _)| key).collect();
     let what = changed.join(", ");
-    (!changed.is_empty()).then(|| format!("changed  the built-in guard {id}: {what} ({place})"))
+    (!changed.is_empty()).then(|| format!("changed  {article}guard {id}: {what} ({place})"))
 }
 
 /// What a guard of the pack itself lets pass without a question.
@@ -169,7 +272,13 @@ fn allows(it: &Guard) -> Option<String> {
     Some(format!("allows   guard {id}: {what} without a question to the user ({place})"))
 }
 
-fn considerations(policy: &Policy, builtin: &Policy, lines: &mut Vec<String>) {
+fn considerations(
+    policy: &Policy,
+    builtin: &Policy,
+    compared: ComparedRules,
+    lines: &mut Vec<String>,
+) {
+    let (word, article) = (compared.without(), compared.article());
     let own = |id: &str| {
         let id = policy.rule_id(id)?;
         policy.considerations.iter().find(|it| it.id == id)
@@ -181,18 +290,20 @@ fn considerations(policy: &Policy, builtin: &Policy, lines: &mut Vec<String>) {
         .map(|it| it.id.as_str())
         .collect();
     if off.len() == base.len() && !off.is_empty() {
-        lines.push(format!("off      all {} built-in checks", off.len()));
+        let whose = if compared == ComparedRules::BuiltIn { "built-in checks" } else { "checks" };
+        lines.push(format!("{word} all {} {whose}", off.len()));
     } else {
-        lines.extend(off.iter().map(|it| format!("off      the built-in check {it}")));
+        lines.extend(off.iter().map(|it| format!("{word} {article}check {it}")));
     }
     for base in base {
-        let changed = own(&base.id).filter(|it| it.enabled).and_then(|it| weaker_check(it, base));
+        let changed =
+            own(&base.id).filter(|it| it.enabled).and_then(|it| weaker_check(it, base, article));
         lines.extend(changed);
     }
 }
 
-/// What is weaker in a check than in the built-in one of the same id, or else that it is changed.
-fn weaker_check(own: &Check, base: &Check) -> Option<String> {
+/// What is weaker in a check than in another one of the same id, or else that it is changed.
+fn weaker_check(own: &Check, base: &Check, article: &str) -> Option<String> {
     let (id, place) = (&own.id, &own.place);
     let mut weaker = Vec::new();
     if own.severity == Severity::Warning && base.severity == Severity::Blocker {
@@ -204,7 +315,7 @@ fn weaker_check(own: &Check, base: &Check) -> Option<String> {
         weaker.push(format!("on_error becomes {}", on_error(own.on_error)));
     }
     if !weaker.is_empty() {
-        return Some(format!("weaker   the built-in check {id}: {} ({place})", weaker.join(", ")));
+        return Some(format!("weaker   {article}check {id}: {} ({place})", weaker.join(", ")));
     }
     let (own_body, base_body) = (&own.check.body, &base.check.body);
     let changed = [
@@ -217,7 +328,7 @@ fn weaker_check(own: &Check, base: &Check) -> Option<String> {
     let changed: Vec<&str> =
         changed.into_iter().filter(|(_, same)| !same).map(|(key, _)| key).collect();
     let what = changed.join(", ");
-    (!changed.is_empty()).then(|| format!("changed  the built-in check {id}: {what} ({place})"))
+    (!changed.is_empty()).then(|| format!("changed  {article}check {id}: {what} ({place})"))
 }
 
 fn same(one: &Option<Expression>, other: &Option<Expression>) -> bool {

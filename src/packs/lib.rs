@@ -22,6 +22,8 @@ mod invalid_pack;
 mod layers;
 pub mod organization;
 pub mod remote;
+pub mod shared_ids;
+pub mod trust_record;
 mod untrusted;
 
 use std::error::Error;

@@ -42,6 +42,7 @@ pub mod record;
 pub mod records;
 pub mod remote;
 mod remote_pack;
+pub mod requests;
 pub mod resilience;
 pub mod review;
 pub mod run;

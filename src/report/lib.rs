@@ -31,4 +31,5 @@ pub mod run;
 pub mod sarif;
 pub mod schemas;
 pub mod standing;
+pub mod text_changes;
 pub mod top;

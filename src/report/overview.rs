@@ -312,6 +312,7 @@ impl WaitingItem {
             WaitingKind::RemoteSignal | WaitingKind::Call => {
                 format!("policyd inbox answer {id} yes|no")
             }
+            WaitingKind::LocalCall => format!("policyd allow --call {id}"),
             WaitingKind::DeadLetter => "policyd dlq list".to_owned(),
             WaitingKind::Breaker => format!("policyd breaker reset {id}"),
             WaitingKind::UnverifiedRun => format!("policyd inbox answer {id} yes|no"),
@@ -346,6 +347,8 @@ pub enum WaitingKind {
     RemoteSignal,
     /// A blocked tool call of a host of the shared store.
     Call,
+    /// A tool call of this machine that was blocked a short time ago.
+    LocalCall,
     /// A task in the dead-letter queue without an open question.
     DeadLetter,
     /// A breaker that only a human can reset.
@@ -365,6 +368,7 @@ impl WaitingKind {
             Self::Signal => "signal",
             Self::RemoteSignal => "signal of another host",
             Self::Call => "blocked call",
+            Self::LocalCall => "blocked call",
             Self::DeadLetter => "dead letter",
             Self::Breaker => "breaker",
             Self::UnverifiedRun => "unverified run",
@@ -383,6 +387,7 @@ impl WaitingKind {
     pub const fn yes(self) -> &'static str {
         match self {
             Self::Question | Self::Signal | Self::RemoteSignal | Self::Call => "approve",
+            Self::LocalCall => "allow",
             Self::DeadLetter => "retry",
             Self::Breaker => "reset",
             Self::UnverifiedRun => "accept",
@@ -397,7 +402,7 @@ impl WaitingKind {
             Self::Question | Self::Signal | Self::RemoteSignal | Self::Call => Some("reject"),
             Self::DeadLetter => Some("abandon"),
             Self::UnverifiedRun | Self::Run => Some("dismiss"),
-            Self::Breaker => None,
+            Self::LocalCall | Self::Breaker => None,
         }
     }
 }

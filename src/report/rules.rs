@@ -9,6 +9,7 @@ use policyd_facts::event::EventKind;
 use policyd_facts::pattern::CommandPattern;
 use policyd_policy::field_value::Word;
 use policyd_policy::guards::{Guard, GuardAction};
+use policyd_policy::requests::without_requests;
 use policyd_policy::{Check, Mode, Severity, builtin};
 use policyd_record::mask::mask;
 use policyd_record::outcome::mode;
@@ -19,6 +20,12 @@ use policyd_yaml::time::Timestamp;
 
 /// Patterns of a class on the page of a rule.
 const PATTERNS_SHOWN: usize = 12;
+/// Lines of one example.
+const EXAMPLE_LINES_MAX: usize = 3;
+/// Lines of the purpose of one rule in the list of one group.
+const PURPOSE_LINES_MAX: usize = 2;
+/// Columns of ids in a list. A longer id moves the rest of its line.
+const ID_COLUMNS_MAX: usize = 30;
 
 /// A check or a guard.
 #[derive(Debug, Clone, Copy)]
@@ -68,6 +75,8 @@ pub struct RuleNotes {
     pub patterns: Vec<ClassPatterns>,
     /// The layer of the rule.
     pub layer: PackLayer,
+    /// Which of two rules of this id is used, if another pack has one.
+    pub shared: Option<String>,
 }
 
 impl<'p> ActiveRule<'p> {
@@ -243,7 +252,8 @@ pub fn list(
     screen: Screen,
 ) -> String {
     let ids = groups.iter().flat_map(|it| &it.rules).map(|it| it.id().chars().count());
-    let width = ids.max().unwrap_or(0);
+    let width = ids.max().unwrap_or(0).min(ID_COLUMNS_MAX);
+    let purpose_lines = if groups.len() == 1 { PURPOSE_LINES_MAX } else { 1 };
     let style = screen.style();
     let mut text = String::new();
     for group in groups {
@@ -267,14 +277,38 @@ pub fn list(
                 true => rule.purpose(),
                 false => format!("[{}] {}", layer.name(), rule.purpose()),
             };
-            let purpose = match screen.columns {
-                Some(_) => screen.cut(&purpose, used),
-                None => purpose,
-            };
-            line(&mut text, format!("  {id}  {state}  {purpose}").trim_end());
+            let mut lines = shortened(
+                &purpose,
+                used.max(id.chars().count().saturating_add(14)),
+                screen,
+                purpose_lines,
+            );
+            let first = lines.next().unwrap_or_default();
+            line(&mut text, format!("  {id}  {state}  {first}").trim_end());
+            lines.for_each(|it| line(&mut text, &format!("{}{it}", " ".repeat(used))));
         }
     }
     text
+}
+
+/// Returns the first lines of a text behind `used` columns. What does not fit is cut.
+fn shortened(
+    text: &str,
+    used: usize,
+    screen: Screen,
+    lines_max: usize,
+) -> impl Iterator<Item = String> {
+    let lines = match screen.columns {
+        Some(_) => policyd_record::table::wrap(text, screen.width().saturating_sub(used)),
+        None => vec![text.to_owned()],
+    };
+    let rest = lines.get(lines_max.saturating_sub(1)..).unwrap_or_default().join(" ");
+    let mut shown: Vec<String> = lines.into_iter().take(lines_max.saturating_sub(1)).collect();
+    shown.extend(Some(rest).filter(|it| !it.is_empty()));
+    shown.into_iter().map(move |it| match screen.columns {
+        Some(_) => screen.cut(&it, used),
+        None => it,
+    })
 }
 
 /// Returns `33 rules (20 block, 13 ask)`.
@@ -341,7 +375,11 @@ fn properties(
             add("unless", body.unless.as_ref().map_or("", |it| it.text.as_str()));
             for text in &body.message {
                 let when = text.when.as_ref().map(|it| format!(" (when {})", it.text));
-                add("message", &format!("{}{}", text.text.trim(), when.unwrap_or_default()));
+                let shown = match rule.effect(now) {
+                    "warn" => without_requests(&text.text),
+                    _ => text.text.trim(),
+                };
+                add("message", &format!("{shown}{}", when.unwrap_or_default()));
             }
             add("if unknown", body.on_error.name());
         }
@@ -390,7 +428,8 @@ pub fn page(rule: ActiveRule<'_>, notes: &RuleNotes, now: Timestamp, screen: Scr
     }
     line(&mut text, "");
     let mut table = TextTable::new(0, &[Align::Left, Align::Left]);
-    for (label, value) in properties(rule, notes.layer, now) {
+    let shared = notes.shared.clone().map(|it| ("note", it));
+    for (label, value) in properties(rule, notes.layer, now).into_iter().chain(shared) {
         table.row(vec![label.into(), value.into()]);
     }
     text.push_str(&table.render(screen));
@@ -403,7 +442,11 @@ pub fn page(rule: ActiveRule<'_>, notes: &RuleNotes, now: Timestamp, screen: Scr
             line(&mut text, &format!("\n{}", style.paint(color, title)));
         }
         for it in examples {
-            line(&mut text, &format!("  {}", screen.cut(&in_one_line(&mask(it).0), 2)));
+            let shown = in_one_line(&mask(it).0);
+            for (number, it) in shortened(&shown, 4, screen, EXAMPLE_LINES_MAX).enumerate() {
+                let indent = if number == 0 { "  " } else { "    " };
+                line(&mut text, &format!("{indent}{it}"));
+            }
         }
     }
     line(&mut text, "");

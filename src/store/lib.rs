@@ -68,6 +68,7 @@ pub mod summaries;
 mod task_record;
 pub mod transcript;
 pub mod trust;
+pub mod trusted_texts;
 pub mod user;
 pub mod user_choices;
 pub mod user_file;

@@ -11,8 +11,8 @@ const LISTED_MAX: usize = 24;
 const WORD_CHARS_MAX: usize = 64;
 
 /// Returns the candidate nearest to `word`; of several, the first one. The distance (optimal string
-/// alignment) is at most a third of the length of `word`, or one edit for short words. Case is
-/// ignored, and `-` equals `_`.
+/// alignment) is at most a third of the length of `word`, or one edit for short words. Of names with several parts, more than
+/// two edits must leave a part as it is: otherwise another name was meant. Case is ignored, and `-` equals `_`.
 #[must_use]
 pub fn nearest<'a>(word: &str, candidates: &[&'a str]) -> Option<&'a str> {
     let word = folded(word)?;
@@ -20,9 +20,22 @@ pub fn nearest<'a>(word: &str, candidates: &[&'a str]) -> Option<&'a str> {
     let far = (length / 3).max(1) + 1;
     let (best, distance) = candidates
         .iter()
-        .filter_map(|it| Some((*it, osa_distance(&word, &folded(it)?))))
+        .filter_map(|it| {
+            let other = folded(it)?;
+            Some((*it, osa_distance(&word, &other))).filter(|(_, far)| is_typo(&word, &other, *far))
+        })
         .min_by_key(|(_, distance)| *distance)?;
     (distance < far.min(length.max(1))).then_some(best).or_else(|| other_form(&word, candidates))
+}
+
+/// Edits of a typo in a name of several parts that changes each part.
+const PARTS_EDITS_MAX: usize = 2;
+
+/// Whether a word can be a typo of another one. Names of several parts are often as long as each other, and all of a kind.
+fn is_typo(word: &str, other: &str, edits: usize) -> bool {
+    let parts: Vec<&str> = word.split('-').collect();
+    let has_parts = parts.len() > 1 && other.contains('-');
+    !has_parts || edits <= PARTS_EDITS_MAX || other.split('-').any(|it| parts.contains(&it))
 }
 
 /// Letters that two forms of a word begin with, at least.
@@ -90,6 +103,20 @@ mod tests {
         assert_eq!(nearest("Session-Types", &KEYS), Some("session_types"));
         assert_eq!(nearest("di", &KEYS), Some("id"));
         assert_eq!(nearest("lebel", &["label", "level"]), Some("label"), "the first of two");
+    }
+
+    #[test]
+    fn a_name_of_several_parts_is_not_a_typo_of_an_unrelated_one() {
+        let ids = ["hosts_file_written", "rm_recursive", "no_stubs"];
+        assert_eq!(nearest("rm_recursiv", &ids), Some("rm_recursive"));
+        assert_eq!(nearest("rm_recusrvie", &ids), Some("rm_recursive"));
+        assert_eq!(nearest("no_telnet", &ids), None);
+        assert_eq!(
+            nearest("costs_mail_written", &ids),
+            Some("hosts_file_written"),
+            "one part is the same"
+        );
+        assert_eq!(nearest("costs_mail_wrihten", &ids), None);
     }
 
     #[test]

@@ -105,3 +105,40 @@ fn only_a_human_answers() {
     assert!(run(&world, &answer).err.contains("is Codex"));
     assert_eq!(items(&world), before);
 }
+
+#[test]
+fn a_blocked_call_and_a_tripped_breaker_wait_with_their_commands() {
+    let world = machine();
+    let payload = serde_json::json!({"session_id": "s", "cwd": "/work", "tool_name": "Bash",
+        "tool_input": {"command": "rm -rf ~"}});
+    let payload = payload.to_string();
+    let hook = || call(&world, &["eval", "--hook", "pre-tool-use"], payload.as_bytes()).out;
+    assert!(hook().contains("deny"));
+    hook();
+    done(&world, "breaker trip api/x --reason maintenance");
+    let waiting = items(&world);
+    let kinds: Vec<&str> = waiting.iter().map(|(kind, _)| kind.as_str()).collect();
+    assert_eq!(kinds, ["blocked call", "breaker"], "each once: {waiting:?}");
+    let text = done(&world, "inbox list");
+    for part in ["rm -rf ~ (blocked by", "rm_recursive", "tripped by hand", "maintenance"] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    let (_, code) = &waiting[0];
+    let no = run(&world, &format!("inbox answer {code} no"));
+    assert!(no.code == 2 && no.err.contains("stays blocked"), "{no:?}");
+    done(&world, &format!("inbox answer {code} yes"));
+    done(&world, "inbox answer api/x yes");
+    assert_eq!(items(&world), []);
+    assert!(!hook().contains("deny"), "the user allowed it once");
+    assert!(hook().contains("deny"));
+    assert_eq!(items(&world).len(), 1);
+    world.advance(std::time::Duration::from_secs(2 * 60 * 60));
+    assert_eq!(items(&world), [], "an old call does not wait");
+}
+
+#[test]
+fn an_unknown_word_after_a_command_leads_to_the_commands_of_that_command() {
+    let said = run(&machine(), "inbox show");
+    assert_eq!(said.code, 2);
+    assert!(said.err.contains("policyd inbox --help") && !said.err.contains("policyd check"));
+}

@@ -174,3 +174,24 @@ fn a_pack_that_extends_nothing_and_a_named_pack_stay_alone() {
     world.set_env("POLICYD_POLICIES", PROJECT);
     assert!(!run(&world, "rules").err.contains("is not used"));
 }
+
+#[test]
+fn of_two_rules_with_one_id_the_used_one_is_named() {
+    let world = with_project(OWN_RULE);
+    put_user(&world, &OWN_RULE.replace("block", "warn"));
+    let page = done(&world, "rules no_telnet");
+    assert!(page.contains("that of the project is used here"), "{page}");
+    assert!(run(&world, "doctor").out.contains("both have a rule `no_telnet`"));
+    put_user(&world, &OWN_RULE.replace("block", "halt"));
+    let page = done(&world, "rules no_telnet");
+    let page = page.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(page.contains("yours is used here, because it is stricter"), "{page}");
+    let lint = run(&world, "lint");
+    assert!(lint.err.contains("both have a rule `no_telnet`"), "{lint:?}");
+    assert!(lint.err.contains("help: rename or remove one of them"), "{lint:?}");
+    put_user(&world, &override_of("rm_recursive", "mode: warn"));
+    assert!(
+        !run(&world, "lint").err.contains("both have"),
+        "a change of a built-in rule is no second rule"
+    );
+}

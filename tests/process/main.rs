@@ -56,6 +56,7 @@ mod shared_faults;
 mod shared_outbox;
 mod shared_roles;
 mod shared_store;
+mod trust_changes;
 mod trying;
 mod two_programs;
 mod usage;

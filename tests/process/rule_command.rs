@@ -88,7 +88,8 @@ fn a_pack_of_the_project_keeps_its_texts_and_its_trust() {
     assert!(done(&world, "trust --list").trim_end().ends_with("trusted"));
     assert_eq!(decision(&world), "none -");
     assert!(done(&world, "lint").contains("0 errors, 0 warnings"));
-    assert!(done(&world, "rule list --changed").contains("rm_recursive  off  project"));
+    let list = done(&world, "rule list --changed --format compact");
+    assert!(list.contains("rm_recursive off project"), "{list}");
     done(&world, "rule on rm_recursive --project");
     assert_eq!(text(&world, &format!("{PROJECT}/guards.yaml")), Some(before));
     assert_eq!(decision(&world), "block block");
@@ -120,7 +121,8 @@ fn a_rule_of_the_project_is_switched_off_and_on_again() {
     assert!(changed.contains("production_deploy") && changed.contains("trial"), "{changed}");
     done(&world, "rule on production_deploy --project");
     assert_eq!(text(&world, &file).unwrap(), before);
-    assert_eq!(done(&world, "rule list --changed"), "no changed rules\n");
+    let changed = done(&world, "rule list --changed --format compact");
+    assert!(changed.contains("production_deploy added project "), "{changed}");
 }
 
 #[test]
@@ -189,4 +191,44 @@ fn rules_are_searched_and_explain_how_to_change_them() {
     let off = done(&world, "rules rm_recursive");
     assert!(off.starts_with("rm_recursive is off (layer user, /home/"), "{off}");
     assert!(off.contains("slow") && off.contains("policyd rule on rm_recursive"), "{off}");
+}
+
+#[test]
+fn every_rule_that_a_layer_sets_is_listed_with_the_layer() {
+    let world = machine();
+    world.put(
+        format!("{USER}/policyd.yaml"),
+        "version: 1\nname: user\nguard_sets: {destructive-commands: false}\n",
+    );
+    let guards = "- {id: env_file_read, override: true, decision: warn, reason: r}\n\
+        - {id: no_telnet, commands: [telnet], decision: block, message: No.}\n";
+    world.put(format!("{USER}/guards.yaml"), guards);
+    let list = done(&world, "rule list --changed --format compact");
+    for line in
+        ["env_file_read changed user ", "no_telnet added user ", "destructive-commands off user"]
+    {
+        assert_eq!(list.lines().filter(|it| it.starts_with(line)).count(), 1, "{line}: {list}");
+    }
+    assert_eq!(list.lines().count(), 3, "{list}");
+}
+
+#[test]
+fn a_rule_that_only_warns_requests_nothing() {
+    let world = machine();
+    done(&world, "rule warn deleted_outside kubernetes");
+    for line in ["rm -rf /opt/cache", "kubectl delete ns prod"] {
+        let said = call(&world, &["check", line], b"").out;
+        assert!(said.contains("delete"), "{said}");
+        assert!(!said.contains("Approve only") && !said.contains("Ask the user"), "{said}");
+    }
+    assert!(!done(&world, "rules deleted_outside").contains("Approve only"));
+    done(&world, "rule on deleted_outside");
+    assert!(done(&world, "rules deleted_outside").contains("Approve only"));
+}
+
+#[test]
+fn the_page_of_a_check_shows_what_the_agent_does() {
+    let page = done(&machine(), "rules local_testing");
+    assert!(page.contains("(fails), says \"The parser is there.\""), "{page}");
+    assert!(!page.contains("a missing program is not a failure"), "no name of a case: {page}");
 }

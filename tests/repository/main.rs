@@ -11,6 +11,7 @@
 mod benches;
 mod case_keys;
 mod circles;
+mod comparison;
 mod crates;
 mod language;
 mod limits;

@@ -149,6 +149,9 @@ pub fn answer(
             | WaitingKind::Signal
             | WaitingKind::RemoteSignal
             | WaitingKind::Call => action.answer(stores),
+            WaitingKind::LocalCall => {
+                Err(refused(format!("run `policyd allow --call {id}` in the project")))
+            }
             WaitingKind::DeadLetter => action.move_task(stores),
             WaitingKind::Breaker => action.reset_breaker(stores),
             WaitingKind::UnverifiedRun | WaitingKind::Run => {

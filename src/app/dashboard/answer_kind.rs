@@ -38,6 +38,7 @@ impl AnswerKind {
             WaitingKind::Call => Self::Call,
             WaitingKind::Question
             | WaitingKind::DeadLetter
+            | WaitingKind::LocalCall
             | WaitingKind::Breaker
             | WaitingKind::UnverifiedRun
             | WaitingKind::Run => Self::Escalation,

@@ -11,6 +11,7 @@ mod versions;
 use std::path::Path;
 use std::time::Duration;
 
+use crate::packs::shared_ids::{SharedId, shared_ids};
 use crate::packs::{self, organization};
 use crate::programs;
 use crate::tasks::{StoreLocation, Stores};
@@ -163,6 +164,14 @@ fn packs(world: &dyn World, project: &Project) -> Vec<DoctorCheck> {
         }
         Err(broken) => DoctorCheck::new("pack", CheckHealth::Bad, packs::explain(&broken)),
     });
+    if let Ok(policy) = packs::policy(world, &found) {
+        let shared = shared_ids(&found, &policy, &found.layers(world, project));
+        checks.extend(shared.iter().map(|it| {
+            let mut check = DoctorCheck::new("pack", CheckHealth::Look, it.text());
+            check.more = vec![format!("help: {}", SharedId::help())];
+            check
+        }));
+    }
     checks.extend(found.remote().iter().map(remote));
     checks.extend(failed_fetches(world, Path::new(&name), found.remote()));
     if let Some(unused) = packs::places::unused_pack(world, project) {

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::workspace::project::{self, STATE_DIR_NAME};
+use policyd_store::projects::ProjectRegistry;
 use policyd_store::user::UserDirectory;
 use policyd_store::user_choices::known_state_dirs;
 use policyd_world::{FileKind, World, WorldError};
@@ -41,6 +42,8 @@ pub fn find(world: &dyn World, packs: bool) -> Vec<Leftover> {
         .filter_map(|it| leftover(world, it.name(), it.path(world)?, packs));
     let mut states = vec![project::find(world, None).state];
     states.extend(known_state_dirs(world));
+    // A project in which the user chose nothing is only in the registry.
+    states.extend(ProjectRegistry::new(world).all().into_iter().map(|it| it.state_dir));
     states.sort();
     states.dedup();
     // Those below the state directory of the user are removed with it.

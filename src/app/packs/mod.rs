@@ -1,6 +1,7 @@
 //! Packs for those who write and publish them: what they contain, trials of one rule, changes of files, and downloads.
 //! Hooks read packs with the crate `policyd-packs`.
 
+pub mod changed_rules;
 pub mod learned;
 pub mod pack_change;
 pub mod places;

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::{FoundPack, trust_store};
+use super::{FoundPack, trust_record, trust_store};
 use policyd_policy::load::Pack;
 use policyd_store::document::DocumentError;
 use policyd_store::trust::TrustedPack;
@@ -51,9 +51,10 @@ impl PackChange {
             };
             made.map_err(|error| PackChangeError::File { path: path.clone(), error })?;
         }
-        if let (Some(trusted), Some(store)) = (trusted, trust_store(world)) {
+        if let Some(trusted) = trusted {
             let hash = Some(self.after.content_hash());
-            store.add(TrustedPack { hash, since: world.now(), ..trusted })?;
+            let trusted = TrustedPack { hash, since: world.now(), ..trusted };
+            trust_record::add(world, &self.after, trusted)?;
         }
         super::compile_ahead(world, &self.after);
         Ok(())

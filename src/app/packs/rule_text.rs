@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::FoundPack;
 use crate::cases::suite;
+use policyd_cases::example_text;
 use policyd_cases::expect::{Expectation, Matcher};
 use policyd_cases::happens::StepAction;
 use policyd_cases::names::NameTable;
@@ -32,9 +33,20 @@ pub struct RuleExamples {
 impl RuleExamples {
     fn add(&mut self, fires: bool, example: String) {
         let list = if fires { &mut self.fires } else { &mut self.passes };
-        if list.len() < EXAMPLES_MAX && !example.is_empty() && !list.contains(&example) {
+        if !example.is_empty() && !list.contains(&example) {
             list.push(example);
         }
+    }
+
+    /// Leaves out the same actions with both results, which a probe or a file decides, and all but the first examples.
+    fn shown(self) -> Self {
+        let Self { mut fires, mut passes } = self;
+        let both: Vec<String> = fires.iter().filter(|it| passes.contains(it)).cloned().collect();
+        for list in [&mut fires, &mut passes] {
+            list.retain(|it| !both.contains(it));
+            list.truncate(EXAMPLES_MAX);
+        }
+        Self { fires, passes }
     }
 }
 
@@ -83,7 +95,7 @@ impl<'w> RuleTexts<'w> {
                 cases.iter().for_each(|it| add_case(&mut examples, it, id));
             }
         }
-        examples
+        examples.shown()
     }
 }
 
@@ -107,12 +119,12 @@ fn add_case(examples: &mut RuleExamples, case: &Case, id: &str) {
                         examples.add(fires, call(&step.on));
                     }
                 }
-                // The name of a case of several steps describes none of them.
+                // Earlier steps can decide the result of a later one.
                 ["considerations", name, "status" | "consequence"]
                     if *name == id && case.steps.len() == 1 =>
                 {
                     if let Some(fires) = result(it) {
-                        examples.add(fires, case.name.clone());
+                        examples.add(fires, example_text::of_step(step));
                     }
                 }
                 _ => {}

@@ -15,6 +15,12 @@ pub(crate) struct InboxArguments {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum InboxAction {
+    /// List what waits, as `policyd inbox` does
+    List {
+        /// Output format of the list
+        #[arg(long, value_enum, default_value = "text")]
+        format: ListFormat,
+    },
     /// Answer an item: approve, retry or reset it, or reject or abandon it
     Answer(AnswerArguments),
 }

@@ -1,10 +1,8 @@
 //! Arguments of `policyd status`, `policyd metrics`, `policyd dashboard`, and `policyd top`.
 
 use std::path::PathBuf;
-use std::time::Duration;
 
 use super::format::ListFormat;
-use super::values::duration;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct StatusArguments {
@@ -17,12 +15,12 @@ pub(crate) struct StatusArguments {
     /// Count decisions within this duration before now
     #[arg(long, value_name = "DURATION", default_value = "24h")]
     pub(crate) since: String,
-    /// Show the rows again whenever the interval ends
-    #[arg(long)]
+    /// Removed: `policyd top` refreshes the same rows
+    #[arg(long, hide = true)]
     pub(crate) watch: bool,
-    /// Interval of `--watch`
-    #[arg(long, value_name = "DURATION", default_value = "2s", value_parser = duration)]
-    pub(crate) every: Duration,
+    /// Removed with `--watch`
+    #[arg(long, value_name = "DURATION", hide = true)]
+    pub(crate) every: Option<String>,
     /// Remove the directories from the list of projects; with `--all`, those that do not exist any more
     #[arg(long, conflicts_with = "watch")]
     pub(crate) forget: bool,

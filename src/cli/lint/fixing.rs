@@ -15,8 +15,8 @@ use policyd_report::lint::LintReview;
 use policyd_world::World;
 use policyd_yaml::{Diagnostic, Fix, Level};
 
-/// Rounds of fixing: a fix may uncover another one.
-const ROUNDS_MAX: usize = 8;
+/// Rounds of fixing: a fix may uncover another one, and after one did harm, each fix has its own round.
+const ROUNDS_MAX: usize = 40;
 /// Lines around a change in a diff.
 const CONTEXT_LINES: usize = 3;
 
@@ -52,42 +52,97 @@ pub(super) fn run(
         let places = places::places(world, &lint_paths(world, ask.project, arguments));
         ask.review(&places).1
     };
-    let (mut made, mut current, mut refused) = (0, None, BTreeSet::new());
+    let (refused, unwritten) = (BTreeSet::new(), BTreeSet::new());
+    let mut plan = FixPlan { wanted: &wanted, refused, unwritten, is_single: false };
+    let (mut made, mut current) = (0, None);
     for _ in 0..ROUNDS_MAX {
         let before = current.as_ref().unwrap_or(first);
-        let mut changes = changes(&before.findings, wanted);
-        changes.retain(|it| !refused.contains(&it.source.name));
-        if changes.is_empty() {
-            break;
-        }
-        let (written, unwritten): (Vec<Change>, Vec<Change>) =
+        let Some(round) = plan.next(before) else { break };
+        let FixRound { changes, single } = round;
+        let (changes, unwritten): (Vec<Change>, Vec<Change>) =
             changes.into_iter().partition(|it| put(world, console, it, &it.text));
-        refused.extend(unwritten.into_iter().map(|it| it.source.name.clone()));
-        let mut after = look();
+        plan.unwritten.extend(unwritten.into_iter().map(|it| it.source.name.clone()));
+        let after = look();
         let worse = made_worse(before, &after);
-        // A fix can cause the new error in its own file, or in another file of the pack.
-        let broken = |it: &Change| worse.contains_key(it.source.name.as_str());
-        let nowhere = !worse.is_empty() && !written.iter().any(broken);
-        let (bad, good): (Vec<Change>, Vec<Change>) =
-            written.into_iter().partition(|it| nowhere || broken(it));
-        for change in &bad {
-            // Never worse than before: what was there comes back.
+        if worse.is_empty() {
+            made += changes.iter().map(|it| it.fixes).sum::<usize>();
+            current = Some(after);
+            continue;
+        }
+        // Never worse than before: what was there comes back. A fix can cause the new error in another file of the pack.
+        for change in &changes {
             put(world, console, change, &change.source.text);
-            let name = &change.source.name;
-            console.eprint(&format!(
-                "{name}: fixes reverted, because they break the file ({})",
-                worse.values().flatten().copied().collect::<Vec<_>>().join("; ")
-            ));
-            refused.insert(name.clone());
         }
-        if !bad.is_empty() {
-            after = look();
+        match single {
+            None => plan.is_single = true,
+            Some(fix) => {
+                let files: Vec<&str> = changes.iter().map(|it| it.source.name.as_str()).collect();
+                let errors: Vec<&str> = worse.values().flatten().copied().collect();
+                console.eprint(&format!(
+                    "{}: fix reverted, because it breaks the pack ({})",
+                    files.join(", "),
+                    errors.join("; ")
+                ));
+                plan.refused.insert(fix);
+            }
         }
-        made += good.iter().map(|it| it.fixes).sum::<usize>();
-        current = Some(after);
+        current = Some(look());
     }
     console.eprint(&format!("fixes applied: {made}"));
     Done::Again(current.unwrap_or_else(look))
+}
+
+/// Which fixes are made next: all of them, or one at a time after some of them did harm.
+struct FixPlan<'w> {
+    wanted: &'w dyn Fn(&Fix) -> bool,
+    /// Fixes that did harm.
+    refused: BTreeSet<FixText>,
+    /// Files that cannot be written.
+    unwritten: BTreeSet<String>,
+    is_single: bool,
+}
+
+/// A fix by its file and its texts, which a change at another place does not move.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct FixText {
+    file: String,
+    edits: Vec<(String, String)>,
+}
+
+impl FixText {
+    fn of(fix: &Fix) -> Self {
+        let file = fix.edits.first().map(|(span, _)| span.source.name.clone());
+        let edits = fix.edits.iter().map(|(span, new)| (span.text().to_owned(), new.clone()));
+        Self { file: file.unwrap_or_default(), edits: edits.collect() }
+    }
+}
+
+/// The changes of one round.
+struct FixRound {
+    changes: Vec<Change>,
+    /// The only fix of the round.
+    single: Option<FixText>,
+}
+
+impl FixPlan<'_> {
+    /// Returns the next changes. `None` if no fix is left.
+    fn next(&self, review: &LintReview) -> Option<FixRound> {
+        let is_left = |fix: &Fix| {
+            let text = FixText::of(fix);
+            let is_refused = self.refused.contains(&text) || self.unwritten.contains(&text.file);
+            (self.wanted)(fix) && !is_refused
+        };
+        if !self.is_single {
+            let changes = changes(&review.findings, is_left);
+            return (!changes.is_empty()).then_some(FixRound { changes, single: None });
+        }
+        let fixes = review.findings.iter().filter_map(|it| it.fix.as_ref());
+        fixes.filter(|it| is_left(it)).find_map(|fix| {
+            let own = FixText::of(fix);
+            let changes = changes(&review.findings, |it| FixText::of(it) == own);
+            (!changes.is_empty()).then_some(FixRound { changes, single: Some(own) })
+        })
+    }
 }
 
 /// Explains why `--diff` prints nothing.
@@ -143,4 +198,42 @@ fn diff(change: &Change) -> String {
     let diff = TextDiff::from_lines(change.source.text.as_str(), change.text.as_str());
     let mut unified = diff.unified_diff();
     unified.context_radius(CONTEXT_LINES).header(name, name).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use policyd_yaml::{Source, Span};
+
+    /// A finding whose fix removes a word of a file.
+    fn finding(source: &Arc<Source>, word: &str) -> Diagnostic {
+        let start = source.text.find(word).unwrap();
+        let span = Span { source: Arc::clone(source), start, end: start + word.len() };
+        let fix = Fix { safe: true, edits: vec![(span.clone(), String::new())] };
+        Diagnostic { fix: Some(fix), ..Diagnostic::error("x", span, "x") }
+    }
+
+    #[test]
+    fn after_harm_each_fix_has_its_own_round_and_only_the_harmful_one_is_refused() {
+        let text = "one two\n".to_owned();
+        let source = Arc::new(Source { name: "guards.yaml".to_owned(), text });
+        let findings = vec![finding(&source, "one"), finding(&source, "two")];
+        let review = LintReview { findings, ..LintReview::default() };
+        let (refused, unwritten) = (BTreeSet::new(), BTreeSet::new());
+        let mut plan = FixPlan { wanted: &|_| true, refused, unwritten, is_single: false };
+        let texts = |round: &FixRound| -> Vec<String> {
+            round.changes.iter().map(|it| it.text.clone()).collect()
+        };
+        assert_eq!(texts(&plan.next(&review).unwrap()), [" \n"]);
+        plan.is_single = true;
+        let first = plan.next(&review).unwrap();
+        assert_eq!(texts(&first), [" two\n"]);
+        plan.refused.extend(first.single);
+        let second = plan.next(&review).unwrap();
+        assert_eq!(texts(&second), ["one \n"]);
+        plan.refused.extend(second.single);
+        assert!(plan.next(&review).is_none());
+    }
 }

@@ -23,6 +23,7 @@ use crate::session_projects::{SessionProject, SessionProjects};
 use crate::signals::SignalStore;
 use crate::summaries::{Summaries, Summary};
 use crate::trust::{TrustStore, TrustedPack};
+use crate::trusted_texts::{TrustedTextStore, TrustedTexts};
 use crate::user_choices::UserChoiceStore;
 use crate::user_state::UserStateFile;
 use policyd_base::id::SessionId;
@@ -50,7 +51,7 @@ pub(crate) struct StoredCase {
 
 use DamageAction::{Quarantine, Refuse};
 
-const DOCUMENTS: [StoredCase; 17] = [
+const DOCUMENTS: [StoredCase; 18] = [
     StoredCase { name: "projects/work-", if_damaged: Refuse, change: choose },
     StoredCase { name: "policyd/choices.json", if_damaged: Refuse, change: record_choice },
     StoredCase { name: "enforcement.json", if_damaged: Refuse, change: enforce },
@@ -59,6 +60,7 @@ const DOCUMENTS: [StoredCase; 17] = [
     StoredCase { name: "policies.lock", if_damaged: Refuse, change: lock_packs },
     StoredCase { name: "numbers.json", if_damaged: Refuse, change: save_user_state },
     StoredCase { name: "runs/r/state.json", if_damaged: Refuse, change: continue_run },
+    StoredCase { name: "policyd/trusted/", if_damaged: Quarantine, change: save_texts },
     StoredCase { name: "memory.json", if_damaged: Quarantine, change: remember_text },
     StoredCase { name: "daily-costs.json", if_damaged: Quarantine, change: spend },
     StoredCase { name: "policyd/blocks/", if_damaged: Quarantine, change: block },
@@ -91,6 +93,12 @@ fn trust(world: &FakeWorld, number: u32) {
     let store = TrustStore::new(world, Path::new("/home/me/.config/policyd"));
     let trusted = TrustedPack { folder: number.to_string(), hash: None, since: world.now() };
     drop(store.add(trusted));
+}
+
+fn save_texts(world: &FakeWorld, number: u32) {
+    let files = BTreeMap::from([("guards.yaml".to_owned(), number.to_string())]);
+    let texts = TrustedTexts { folder: "/work/pack".to_owned(), files };
+    drop(TrustedTextStore::new(world, Path::new("/home/me/.config/policyd")).save(&texts));
 }
 
 fn fetch(world: &FakeWorld, number: u32) {

@@ -11,6 +11,7 @@ use super::super::answer_kind::AnswerKind;
 use super::super::page_context::PageContext;
 use super::layout::{self, PageSection, address, badge, form_token, moment};
 use super::view::PageView;
+use crate::blocked_calls;
 use crate::shared_items::{SharedCall, SharedItems};
 use crate::tasks::incidents::Incident;
 use crate::tasks::{StoreLocation, Stores};
@@ -29,6 +30,8 @@ const ROWS: usize = 60;
 /// Characters of the document of a question.
 const DOCUMENT_CHARS: usize = 2_000;
 
+/// Title of what is answered in a terminal.
+const OTHERS_TITLE: &str = "Blocked calls, runs, and breakers";
 /// Columns of what is answered in a terminal.
 const OTHERS: [&str; 4] = ["Project", "What", "Why", "Command in the project"];
 
@@ -49,6 +52,8 @@ impl WaitingItems {
 
 /// Questions on the first page.
 const FIRST: usize = 3;
+/// Rows on the first page of what is answered in a terminal.
+const FIRST_OTHERS: usize = 5;
 /// Field of the address after an answer.
 const RECORDED: &str = "recorded";
 
@@ -58,7 +63,7 @@ pub(super) fn page(context: &PageContext<'_>, view: &PageView<'_>) -> String {
     let rows = view.snapshot.rows.iter();
     let rows: Vec<&ProjectRow> =
         rows.filter(|it| wanted.is_none_or(|wanted| it.directory == wanted)).collect();
-    let others = others(&rows);
+    let others = others(context, &rows);
     let mut left = ROWS;
     let mut parts: Vec<Markup> = Vec::new();
     for row in rows.iter().filter(|it| it.questions().next().is_some() || it.dead_letters > 0) {
@@ -74,11 +79,6 @@ pub(super) fn page(context: &PageContext<'_>, view: &PageView<'_>) -> String {
     let unread = rows.iter().filter(|it| it.is_unread);
     let unread = unread.flat_map(|row| row.problems.iter().map(|it| (row.directory.as_str(), it)));
     let unread: Vec<(&str, &String)> = unread.chain(problems.iter().map(|it| ("", it))).collect();
-    let other_rows = html! {
-        @for (directory, it) in &others {
-            tr { th scope="row" { (directory) } td { (it.kind.name()) } td { (it.text) } td { code { (it.command) } } }
-        }
-    };
     let body = html! {
         form.filter method="get" action="/waiting" { (layout::project_menu(view)) button { "Show" } }
         @if view.field(RECORDED).is_some() { p.notice role="status" { "Your answer is recorded." } }
@@ -88,7 +88,7 @@ pub(super) fn page(context: &PageContext<'_>, view: &PageView<'_>) -> String {
         @if !signals.is_empty() { section { h2 { "Signals of other hosts" } @for (directory, it) in &signals { (remote_signal(view, directory, it)) } } }
         @for part in &parts { (part) }
         @if !others.is_empty() {
-            section { h2 { "Runs and breakers" } (table("Runs and breakers", &OTHERS, &other_rows)) }
+            section { h2 { (OTHERS_TITLE) } (others_table(&others)) }
         }
         @if left == 0 || others.len() == ROWS { p { "More items wait. Choose a project to see them." } }
     };
@@ -111,6 +111,11 @@ pub(super) fn first_questions(context: &PageContext<'_>, view: &PageView<'_>) ->
         count = count.saturating_sub(closed.len());
         first.extend(open.into_iter().map(|it| (row.directory.as_str(), it)));
     }
+    let all: Vec<&ProjectRow> = rows.iter().collect();
+    let mut others = others(context, &all);
+    let calls = others.iter().filter(|(_, it)| it.kind == WaitingKind::LocalCall).count();
+    count = count.saturating_add(calls);
+    others.truncate(FIRST_OTHERS);
     html! {
         @if view.field(RECORDED).is_some() { p.notice role="status" { "Your answer is recorded." } }
         @if count > 0 {
@@ -123,19 +128,32 @@ pub(super) fn first_questions(context: &PageContext<'_>, view: &PageView<'_>) ->
                         (answer_form(view, directory, AnswerKind::of(it.kind), &it.id, "/"))
                     }
                 }
+                @if !others.is_empty() { (others_table(&others)) }
                 p { a href="/waiting" { "Everything that waits: " (count) } }
             }
         }
     }
 }
 
+/// Returns the table of what is answered in a terminal.
+fn others_table(others: &[(&str, WaitingItem)]) -> Markup {
+    let rows = html! {
+        @for (directory, it) in others {
+            tr { th scope="row" { (directory) } td { (it.kind.name()) } td { (it.text) } td { code { (it.command) } } }
+        }
+    };
+    table(OTHERS_TITLE, &OTHERS, &rows)
+}
+
 /// Returns what waits and is answered in a terminal, with the directory of its project.
-fn others<'r>(rows: &[&'r ProjectRow]) -> Vec<(&'r str, WaitingItem)> {
+fn others<'r>(context: &PageContext<'_>, rows: &[&'r ProjectRow]) -> Vec<(&'r str, WaitingItem)> {
     let is_other = |it: &WaitingItem| {
         matches!(it.kind, WaitingKind::Run | WaitingKind::UnverifiedRun | WaitingKind::Breaker)
     };
     let items = rows.iter().flat_map(|row| {
-        let items = row.waiting_items().into_iter().filter(is_other);
+        let calls = context.open(&row.directory).ok().filter(|_| row.blocked_calls > 0);
+        let calls = calls.map(|it| blocked_calls::items(context.world, &it)).unwrap_or_default();
+        let items = calls.into_iter().chain(row.waiting_items().into_iter().filter(is_other));
         items.map(|it| (row.directory.as_str(), it))
     });
     items.take(ROWS).collect()
