@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use crate::abandoned_runs;
 use crate::alerts::WaitingAlert;
 use crate::overview::OpenProject;
 use crate::tasks::incidents::Incident;
@@ -216,6 +217,13 @@ fn run_in(stores: &Stores<'_>, alert: &Alert) -> Option<Run> {
 /// that was resumed or dismissed. What cannot be read was not.
 pub(crate) fn is_answered(world: &dyn World, alert: &Alert) -> bool {
     let subject = alert.subject.as_str();
+    if alert.kind == abandoned_runs::KIND {
+        let is_left = |stores: &Stores<'_>| {
+            let store = RunStore::new(stores.world, &stores.own, Durability::default());
+            abandoned_runs::last(&store).is_some_and(|it| it.id == subject)
+        };
+        return in_stores(world, alert, |stores| !is_left(stores)).unwrap_or(false);
+    }
     let answered = match NoticeKind::find(&alert.kind) {
         Some(NoticeKind::Escalation) => in_stores(world, alert, |stores| {
             let is_it = |it: &Escalation| it.id == subject && it.closed.is_some();

@@ -9,6 +9,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::abandoned_runs;
 use crate::alert_groups;
 use crate::channel_program::{ChannelProgram, ProgramError};
 use crate::overview::ProjectScope;
@@ -177,6 +178,7 @@ pub fn deliver(
             }
         }
     }
+    state.add_abandoned(world, settings, now.minus(age));
     state.add_repeated(world, settings, now);
     state.positions = reader.positions();
     state.prune(now);
@@ -296,6 +298,21 @@ impl AlertState {
         }
         let (channel, alert) = (channel.id.clone(), alert.clone());
         self.waiting.push(WaitingAlert { channel, alert, attempts: 0, not_before: now });
+    }
+
+    /// Adds each run whose supervisor died since a point in time, once.
+    fn add_abandoned(&mut self, world: &dyn World, settings: &AlertSettings, since: Timestamp) {
+        for alert in abandoned_runs::alerts(world, since) {
+            for channel in &settings.channels {
+                let is_sent =
+                    |it: &SentAlert| it.channel == channel.id && it.alert.key == alert.key;
+                if channel.accepts(alert.severity(), Path::new(&alert.project))
+                    && !self.sent.iter().any(is_sent)
+                {
+                    self.add(channel, &alert, world.now());
+                }
+            }
+        }
     }
 
     /// Adds escalations again that wait for an answer and were not acknowledged.
@@ -624,6 +641,7 @@ mod tests {
     use super::*;
     use policyd_base::limits::ALERT_TIME_MAX;
     use policyd_record::alert::Recipe;
+    use policyd_state::run::Run;
     use policyd_world::CommandOutput;
     use policyd_world::fake::FakeWorld;
     const LOG: &str = "/w/app/.policyd/logs/decisions.jsonl";
@@ -673,6 +691,17 @@ mod tests {
         assert_eq!(delivered(&world), (0, 0, 0));
         happens(&world, "escalation", "e1", "critical");
         assert_eq!(delivered(&world), (1, 0, 0));
+    }
+
+    #[test]
+    fn a_run_whose_supervisor_died_is_one_alert() {
+        let world = world("channels: [{id: a, kind: slack, url: 'https://hook.example/x'}]\n");
+        world.serve(HOOK, "ok");
+        let run = Run::new("r1", "Build it", &["agent".to_owned()], world.now());
+        world.put("/w/app/.policyd/runs/r1/state.json", json!(run).to_string());
+        assert_eq!(delivered(&world), (1, 0, 0));
+        world.advance(DAY / 2);
+        assert_eq!(delivered(&world), (0, 0, 0), "once");
     }
 
     #[test]

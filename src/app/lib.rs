@@ -13,6 +13,7 @@
 //! assert!(!is_tools(Path::new("/usr/bin/policyd")));
 //! ```
 
+mod abandoned_runs;
 mod alert_groups;
 pub mod alerts;
 pub mod approvals;

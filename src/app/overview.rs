@@ -7,6 +7,7 @@ use std::time::Duration;
 use crate::error::AppError;
 use crate::packs;
 use crate::sessions::recorded;
+use crate::shared_items::SharedItems;
 use crate::tasks::incidents::{self, Incident};
 use crate::tasks::{StoreLocation, Stores};
 use crate::workspace::gate_status::{GateStatus, OffReason};
@@ -29,6 +30,7 @@ use policyd_state::run::{Run, RunPhase};
 use policyd_store::projects::{KnownProject, ProjectRegistry};
 use policyd_store::queues::Lists;
 use policyd_store::runs::{RunStore, Unusable};
+use policyd_store::signals::is_blocking;
 use policyd_store::{file::Durability, log};
 use policyd_world::{FileKind, World};
 use policyd_yaml::time::Timestamp;
@@ -84,15 +86,24 @@ pub fn rows(
     scope: &ProjectScope,
     source: ActivitySource<'_>,
 ) -> Vec<ProjectRow> {
-    match scope {
+    let mut all: Vec<ProjectOverview> = match scope {
         ProjectScope::All => {
             let known = ProjectRegistry::new(world).all();
-            cores::on_all(world.cores(), &known, |it| of_known(world, it, source).row)
+            cores::on_all(world.cores(), &known, |it| of_known(world, it, source))
         }
         ProjectScope::Some(projects) => {
-            cores::on_all(world.cores(), projects, |it| of_project(world, it, source).row)
+            cores::on_all(world.cores(), projects, |it| of_project(world, it, source))
         }
+    };
+    let opened = all.iter().filter(|it| !it.state_dir.as_os_str().is_empty());
+    let opened = opened.map(|it| (PathBuf::from(&it.row.directory), it.state_dir.clone()));
+    let shared = SharedItems::of(world, opened);
+    for (directory, item) in shared.items() {
+        let is_it = |it: &&mut ProjectOverview| Path::new(&it.row.directory) == directory;
+        all.iter_mut().filter(is_it).for_each(|it| it.row.waiting.push(item.clone()));
     }
+    all.iter_mut().for_each(|it| it.row.waiting.sort_by_key(|it| it.kind));
+    all.into_iter().map(|it| it.row).collect()
 }
 
 /// Where the activity of a project comes from.
@@ -312,8 +323,10 @@ impl Overview<'_> {
             turns: run.iteration,
             tokens: run.spend.tokens(),
             cost_usd: run.spend.cost_usd,
+            unpriced_turns: run.unpriced,
             updated,
             is_given_up: run.dismissed,
+            is_answered: false,
         });
     }
 
@@ -339,8 +352,13 @@ impl Overview<'_> {
         let lists = stores.queues.peek();
         if let Some(run) = &mut row.run {
             run.is_given_up |= incidents::is_given_up(&lists, &run.id, run.updated);
+            // What cannot be read is among the problems.
+            let answers = stores.signals.unreceived_answers().unwrap_or_default();
+            let mut answered = answers.iter().filter(|it| it.is_blocking && it.at >= run.updated);
+            run.is_answered = run.ended_for_human_since(run.updated) && answered.next().is_some();
         }
         row.waiting = waiting_in(&stores, &escalations, &lists, &breakers, row.run.as_ref());
+        row.waiting.extend(self.earlier_runs());
         let breakers: Vec<BreakerView> = breakers
             .into_iter()
             .map(|(key, breaker)| {
@@ -369,6 +387,26 @@ impl Overview<'_> {
         breakers
     }
 
+    /// Returns the runs before the last one whose work no check could verify. A human accepts or dismisses each.
+    fn earlier_runs(&self) -> Vec<WaitingItem> {
+        let store = RunStore::new(self.world, &self.state_dir(), Durability::default());
+        let mut ids = store.ids();
+        ids.pop();
+        let runs = ids.iter().filter_map(|it| store.load(it).ok());
+        let item = |run: Run| match &run.phase {
+            RunPhase::Over { status, why } if status.can_be_accepted() && !run.dismissed => {
+                Some(WaitingItem::new(WaitingKind::UnverifiedRun, &run.id, &run.goal, why))
+            }
+            RunPhase::Over { .. }
+            | RunPhase::Ready
+            | RunPhase::Asking
+            | RunPhase::Working
+            | RunPhase::Waiting { .. }
+            | RunPhase::Paused => None,
+        };
+        runs.filter_map(item).collect()
+    }
+
     /// Where the pack keeps the state of the project.
     fn state_dir(&self) -> PathBuf {
         project::sessions(self.world, self.project, &self.policy.settings).1
@@ -394,9 +432,18 @@ fn waiting_in(
     }
     let view = stores.signals.view(stores.now);
     let signals = view.awaiting_human(&stores.policy.signals, stores.now);
-    items.extend(
-        signals.map(|it| WaitingItem::new(WaitingKind::Signal, &it.id, &it.name, it.message())),
-    );
+    items.extend(signals.map(|it| {
+        let item = WaitingItem::new(WaitingKind::Signal, &it.id, &it.name, it.message());
+        let is_asked = |run: &&RunRow| {
+            is_blocking(&it.fields)
+                && run.waits_for_human()
+                && run.ended_for_human_since(it.signal.created)
+        };
+        let run = run
+            .filter(is_asked)
+            .map(|run| RelatedItem { id: run.id.clone(), kind: WaitingKind::Run });
+        item.with_related(run.into_iter().collect())
+    }));
     // The answer to a question also moves its task.
     for it in lists.on(TaskQueue::DeadLetter).filter(|it| !asked.contains(&it.id)) {
         let item = WaitingItem::new(WaitingKind::DeadLetter, &it.id, &it.title, &it.summary);

@@ -22,7 +22,7 @@ pub struct RunAnswer<'a> {
 #[derive(Debug, thiserror::Error)]
 pub enum RunAnswerError {
     /// A process continues a run of the project.
-    #[error("a run is at work in this project. Stop it there first: `policyd signal emit STOP`")]
+    #[error("a process continues this run. Stop it there first: `policyd signal emit STOP`")]
     IsActive,
     /// The run has no work that a human can accept.
     #[error("a yes does not continue a run. Resume it in its project: `policyd run --resume`")]
@@ -40,7 +40,10 @@ pub enum RunAnswerError {
 pub fn answer(stores: &Stores<'_>, id: &str, answer: RunAnswer<'_>) -> Result<(), RunAnswerError> {
     let (world, own) = (stores.world, &stores.own);
     let store = RunStore::new(world, own, stores.breakers.durability().clone());
-    let _alone = store.lock().map_err(|error| {
+    // No process continues an earlier run.
+    let is_last = store.ids().last().is_some_and(|it| it == id);
+    let alone = is_last.then(|| store.lock()).transpose();
+    let _alone = alone.map_err(|error| {
         let is_active = matches!(error, WorldError::Locked(_));
         if is_active { RunAnswerError::IsActive } else { error.into() }
     })?;

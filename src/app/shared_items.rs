@@ -105,7 +105,11 @@ impl SharedItems {
             (it.directory.clone(), item)
         });
         let signals = self.signals.iter().map(|(directory, it)| {
-            let text = format!("from {} in {}", it.signal.host, it.signal.project);
+            let place = format!("from {} in {}", it.signal.host, it.signal.project);
+            let text = match it.signal.message() {
+                "" => place,
+                message => format!("{message} ({place})"),
+            };
             let kind = WaitingKind::RemoteSignal;
             (directory.clone(), WaitingItem::new(kind, &it.document, &it.signal.signal, &text))
         });

@@ -426,6 +426,10 @@ pub const SHARED_RETRY_MIN: std::time::Duration = std::time::Duration::from_secs
 pub const SHARED_RETRY_MAX: std::time::Duration = std::time::Duration::from_secs(60);
 /// Difference of two clocks up to which times are not converted.
 pub const SHARED_CLOCK_TOLERANCE: std::time::Duration = std::time::Duration::from_secs(2);
+/// Interval in which a supervised run tells other hosts that its process lives.
+pub const SHARED_RUN_SIGN_EVERY: std::time::Duration = std::time::Duration::from_secs(10 * 60);
+/// Time without such a sign after which a run of another host counts as abandoned.
+pub const SHARED_RUN_SILENCE_MAX: std::time::Duration = std::time::Duration::from_secs(30 * 60);
 /// Operations that wait for the server. Further ones are not recorded.
 pub const OUTBOX_MAX: usize = 20_000;
 /// Time for which sent operations are kept, to send them again if the server lost them.

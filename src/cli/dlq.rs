@@ -19,6 +19,7 @@ use policyd_app::tasks::{self, FailureReport, RecordedFailure, ReviewRow, Review
 use policyd_app::workspace::project;
 use policyd_base::limits::TASK_TEXT_CHARS_MAX;
 use policyd_evaluation::dead_letter::{alarms, cause, queue_record, review_due};
+use policyd_record::notice;
 use policyd_report::dead_letter as shown;
 use policyd_state::dead_letter::{Attempt, Hints, Task, TaskQueue};
 use policyd_store::file::Durability;
@@ -398,6 +399,7 @@ fn stats(stores: &Stores<'_>, console: &mut Console<'_>, format: ListFormat) -> 
     console.print(&format!("recovered    {}\n", metadata.total_recovered));
     console.print(&format!("abandoned    {}\n", metadata.total_abandoned));
     for (cause, (count, example)) in causes {
+        let (cause, example) = (notice::shown(&cause), notice::shown(&example));
         console.print(&format!("cause {cause}: {count}x, such as: {example}\n"));
     }
     for (id, text) in alarms {

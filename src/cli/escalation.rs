@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::{
     Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, EXIT_USAGE, EscalationAction, EscalationOpen,
-    ListFormat, pack,
+    ListFormat, pack, pause,
 };
 use crate::human::require_human;
 use crate::lists::print_empty;
@@ -12,12 +12,13 @@ use crate::store::LocalFiles;
 use policyd_app::alerts;
 use policyd_app::sharing::COMMAND;
 use policyd_app::tasks::{self, AnswerOutcome, AnswerPart, Stores};
+use policyd_app::workspace::human::Actor;
 use policyd_app::workspace::project;
 use policyd_base::limits::{ALERT_TIME_MAX, ESCALATIONS_FILE_BYTES_MAX};
 use policyd_evaluation::escalation::EscalationDetails;
 use policyd_record::alert::Alert;
 use policyd_record::mask::mask;
-use policyd_record::notice::NoticeSeverity;
+use policyd_record::notice::{NoticeSeverity, SwitchKind};
 use policyd_state::dead_letter;
 use policyd_state::escalation::Escalation;
 use policyd_store::escalations::{EscalationSubject, record_of};
@@ -33,21 +34,37 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, action: &Escalat
     let world = fenced.as_ref().map_or(world, |it| it as &dyn World);
     let stores = Stores::of_project(world, &policy);
     let files = LocalFiles { root: &stores.own, durability: &Durability::default() };
+    let mut answer = None;
     let code = super::store::around(world, console, files, COMMAND, |console, _| {
-        act(&stores, console, action)
+        act(&stores, console, action, &mut answer)
     });
+    // An answer that the server refused is not one.
+    if let Some(HumanAnswer { text, actor }) = answer.filter(|_| code == EXIT_OK) {
+        pause::log(world, &project::find(world, None), SwitchKind::Answer, None, text, &actor);
+    }
     console.warn_if_not_durable(&stores.degraded());
     code
 }
 
 /// Runs one action on the local copy.
-fn act(stores: &Stores<'_>, console: &mut Console<'_>, action: &EscalationAction) -> u8 {
+fn act(
+    stores: &Stores<'_>,
+    console: &mut Console<'_>,
+    action: &EscalationAction,
+    answer: &mut Option<HumanAnswer>,
+) -> u8 {
     match action {
         EscalationAction::Open(arguments) => open(stores, console, arguments),
         EscalationAction::List { all, format } => list(stores, console, *all, *format),
         EscalationAction::Show { id } => show(stores, console, id),
         EscalationAction::Resolve { id, decision, reject } => {
-            resolve(stores, console, id, decision, !reject)
+            match resolve(stores, console, id, decision, !reject) {
+                Ok(given) => {
+                    *answer = Some(given);
+                    EXIT_OK
+                }
+                Err(code) => code,
+            }
         }
         EscalationAction::Ack { id } => acknowledge(stores, console, id),
         EscalationAction::Notify => notify(stores, console),
@@ -275,27 +292,30 @@ fn show(stores: &Stores<'_>, console: &mut Console<'_>, id: &str) -> u8 {
     }
 }
 
+/// The answer of a human, for the decision log.
+struct HumanAnswer {
+    text: String,
+    actor: Actor,
+}
+
 /// Takes a human's answer in: the question is closed first, then the task moves.
+///
+/// # Errors
+/// The exit code; the cause was printed.
 fn resolve(
     stores: &Stores<'_>,
     console: &mut Console<'_>,
     id: &str,
     decision: &str,
     approved: bool,
-) -> u8 {
-    let found = match find(stores, console, id) {
-        Ok(found) => found,
-        Err(code) => return code,
-    };
+) -> Result<HumanAnswer, u8> {
+    let found = find(stores, console, id)?;
     let verb = if approved { "approve" } else { "reject" };
     let action = format!("{verb} the escalation `{}`", found.id);
-    let by = match require_human(stores.world, console, &action) {
-        Ok(actor) => actor.user().to_owned(),
-        Err(code) => return code,
-    };
+    let actor = require_human(stores.world, console, &action)?;
     let decision = mask(decision).0.into_owned();
-    match stores.answer(&found, approved, &decision, &by) {
-        Err(error) => match error.part {
+    match stores.answer(&found, approved, &decision, actor.user()) {
+        Err(error) => Err(match error.part {
             AnswerPart::Escalation => refused(console, &error.source),
             AnswerPart::Tasks => super::dlq::refused(console, &error.source),
             AnswerPart::Breakers => {
@@ -306,18 +326,19 @@ fn resolve(
                 ));
                 EXIT_BROKEN
             }
-        },
+        }),
         Ok(AnswerOutcome::AlreadyResolved) => {
             console
                 .eprint(&format!("`{}` is already resolved; the first decision stays", found.id));
-            EXIT_FOUND
+            Err(EXIT_FOUND)
         }
         Ok(AnswerOutcome::Moved { rows, breakers }) => {
             let verdict = if approved { "approved" } else { "rejected" };
             console.print(&format!("{}: {verdict}\n", found.id));
             rows.iter().for_each(|it| console.print(&super::dlq::row_text(it)));
             breakers.iter().for_each(|it| console.print(&format!("breaker {it}: reset\n")));
-            EXIT_OK
+            let text = format!("{verb} question {}: {}: {decision}", found.id, found.title);
+            Ok(HumanAnswer { text: text.trim_end_matches([':', ' ']).to_owned(), actor })
         }
     }
 }

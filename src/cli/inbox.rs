@@ -97,10 +97,11 @@ fn answer(world: &dyn World, console: &mut Console<'_>, arguments: &AnswerArgume
     let is_resume = item.kind == WaitingKind::Run && approved;
     let Some(verb) = verb.filter(|_| !is_resume) else {
         let help = match item.kind {
-            WaitingKind::Run => format!(
-                "`policyd -C {} run --resume` continues it; answer no to dismiss it",
-                quote(&directory.display().to_string())
-            ),
+            WaitingKind::Run => {
+                let command = item.command.strip_prefix("policyd ").unwrap_or(&item.command);
+                let project = quote(&directory.display().to_string());
+                format!("`policyd -C {project} {command}` continues it; answer no to dismiss it")
+            }
             WaitingKind::Breaker => "answer yes to reset it, or leave it open".to_owned(),
             WaitingKind::LocalCall => {
                 "answer yes to allow it once; without an answer, it stays blocked".to_owned()

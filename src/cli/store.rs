@@ -1,5 +1,6 @@
 //! `policyd store`: the server that several hosts share.
 
+mod runs;
 mod waiting;
 
 use std::cell::Cell;
@@ -13,7 +14,6 @@ use super::{
     pack,
 };
 use policyd_app::sharing;
-use policyd_app::workspace::human::shown;
 use policyd_app::workspace::project;
 use policyd_base::limits::SHARED_STORE_WAIT;
 use policyd_store::configuration::{Configuration, ConfigurationOwner};
@@ -22,8 +22,7 @@ use policyd_store::file::Durability;
 use policyd_store::projects::ProjectRegistry;
 use policyd_store::shared::settings::{SharedStoreSettings, SharedSubject, VARIABLE};
 use policyd_store::shared::{
-    CopyResult, STORE_COMMAND, SharedRun, SharedStore, SyncError, SyncLimits, SyncPosition,
-    SyncResult,
+    CopyResult, STORE_COMMAND, SharedStore, SyncError, SyncLimits, SyncPosition, SyncResult,
 };
 use policyd_world::World;
 use policyd_world::server::{ServerError, ServerStatus};
@@ -88,6 +87,13 @@ pub(super) fn around(
     register_project(world, files.root);
     let is_rejected = sharing::has_waiting(world, files.root)
         && sync(world, console, files, limits.and_then()).is_rejected;
+    // Agents and scripts, which do not wait for the server, do not wait for its answer either.
+    if limits.at_once && !is_rejected && sharing::has_waiting(world, files.root) {
+        console.eprint(
+            "shared store: the change is saved on this host and queued for the server\n\
+             help: `policyd store sync` sends it at once",
+        );
+    }
     if is_rejected && code == EXIT_OK { EXIT_BROKEN } else { code }
 }
 
@@ -130,7 +136,7 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, action: &StoreAc
         StoreAction::Status { format } => Ok(status(console, &store, *format)),
         StoreAction::Verify => verify(console, &store),
         StoreAction::Copy { from, to } => copy(console, &store, *from, *to),
-        StoreAction::Runs { format } => Ok(runs(world, console, &store, *format)),
+        StoreAction::Runs { format } => Ok(runs::list(world, console, &store, *format)),
         StoreAction::Sync => synchronize(console, &store, &own.join(DECISION_LOG)),
         StoreAction::Move { from, from_group } => {
             waiting::move_from(console, &store, from, from_group.as_deref())
@@ -158,49 +164,6 @@ fn report_settings(world: &dyn World, console: &mut Console<'_>) -> bool {
     problems.is_empty()
 }
 
-/// Lists the runs of all hosts from a current copy.
-fn runs(
-    world: &dyn World,
-    console: &mut Console<'_>,
-    store: &SharedStore<'_>,
-    format: ListFormat,
-) -> u8 {
-    if !store.settings().shares(SharedSubject::Runs) {
-        console.eprint("runs are not shared\nhelp: add `runs` to `store.share` in `config.yaml`");
-        return EXIT_USAGE;
-    }
-    if let Err(error) = store.sync(STORE_COMMAND) {
-        console.eprint(&format!("{error}\nhelp: the local copy is used until then"));
-    }
-    let all = match store.runs() {
-        Ok(all) => all,
-        Err(problem) => return console.report_unread([problem]),
-    };
-    if all.is_empty() && format == ListFormat::Text {
-        console.eprint("no run is recorded");
-    }
-    for run in all {
-        console.print(&match format {
-            ListFormat::Json => format!("{}\n", json!(run)),
-            ListFormat::Compact => format!("{}\n", run_line(&run)),
-            ListFormat::Text => {
-                let age = short_text(world.now().since(run.updated));
-                let why = if run.why.is_empty() { "" } else { ": " };
-                let (state, more) = (shown(&run.state), shown(&run.why));
-                format!("{}\n    {state}{why}{more}, {age} ago\n", run_line(&run))
-            }
-        });
-    }
-    EXIT_OK
-}
-
-fn run_line(run: &SharedRun) -> String {
-    let [host, project, id, goal] =
-        [&run.host, &run.project, &run.run, &run.goal].map(|it| shown(it));
-    let cost = format!("{} turns, {} tokens, ${:.2}", run.turns, run.tokens, run.cost_usd);
-    format!("{host}  {project}  {id}  {cost}  {goal}")
-}
-
 /// Creates or updates the tables.
 fn migrate(
     world: &dyn World,
@@ -209,11 +172,11 @@ fn migrate(
     url: Option<&str>,
     is_new: bool,
 ) -> Result<u8, SyncError> {
-    let mut address = store.settings().address(world, SHARED_STORE_WAIT)?;
-    if let Some(url) = url {
-        url.clone_into(&mut address.url);
-        address.password = None;
-    }
+    let settings = store.settings();
+    let address = match url {
+        Some(url) => settings.address_of(world, url)?,
+        None => settings.address(world, SHARED_STORE_WAIT)?,
+    };
     let mut server = world.connect(&address, SHARED_STORE_WAIT)?;
     if !is_new && server.status()?.schema.is_none() {
         return Err(ServerError::NoSchema.into());
@@ -281,18 +244,21 @@ fn synchronize(
     Ok(code)
 }
 
-/// Compares both places. What waits is sent before.
+/// Compares both places, and changes nothing. What the next synchronization sends or reads is not an error.
 fn verify(console: &mut Console<'_>, store: &SharedStore<'_>) -> Result<u8, SyncError> {
-    store.sync(STORE_COMMAND)?;
     let differences = store.compare(SHARED_STORE_WAIT)?;
     for it in &differences {
         console.print(&format!("{} `{}`: {}\n", it.kind, it.name, it.difference.as_str()));
     }
-    if differences.is_empty() {
+    let (pending, lasting): (Vec<_>, Vec<_>) =
+        differences.into_iter().partition(|it| it.difference.is_pending());
+    if lasting.is_empty() && pending.is_empty() {
         console.print("the local copy and the server are the same\n");
-        return Ok(EXIT_OK);
     }
-    Ok(EXIT_FOUND)
+    if !pending.is_empty() {
+        console.eprint("help: `policyd store sync` sends what waits, and reads what changed");
+    }
+    Ok(if lasting.is_empty() { EXIT_OK } else { EXIT_FOUND })
 }
 
 fn copy(

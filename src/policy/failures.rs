@@ -272,7 +272,7 @@ record! {
             "Whether it counts as an attempt at the task; `true` by default.";
         human: Kind::Bool => human, "Whether a person is needed; `false` by default.";
         retry: RETRY.map => retry by RETRY_MAP, "When it is tried again.";
-        use DESCRIPTION;
+        use DESCRIPTION => description;
         use OVERRIDE;
     }
 

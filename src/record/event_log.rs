@@ -71,6 +71,8 @@ pub struct EventLine {
     /// Cost in USD.
     #[schemars(range(min = -1e9, max = 1e9))]
     pub cost_usd: Option<f64>,
+    /// Turns of unknown cost. `cost_usd` does not contain them.
+    pub unpriced_turns: Option<u64>,
     /// Whether a turn changed something.
     pub moved: Option<bool>,
     /// Number of changed lines.

@@ -15,7 +15,7 @@ use policyd_state::approval::BlockedCall;
 use policyd_state::breaker::{Breaker, BreakerPhase};
 use policyd_state::dead_letter::Task;
 use policyd_state::escalation::Escalation;
-use policyd_state::run::budget::usd_text;
+use policyd_state::run::budget::TurnCost;
 use policyd_state::run::{Run, RunPhase, RunStatus, RunTotals};
 use policyd_yaml::time::Timestamp;
 
@@ -67,11 +67,13 @@ pub enum SwitchKind {
     Answer,
     /// policyd answers other permission prompts than before.
     Approvals,
+    /// The shared store refused a change that this host made.
+    Refusal,
 }
 
 impl NoticeKind {
     /// Every kind.
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 20] = [
         Self::Switch(SwitchKind::Pause),
         Self::Switch(SwitchKind::Resume),
         Self::Switch(SwitchKind::Disable),
@@ -84,6 +86,7 @@ impl NoticeKind {
         Self::Switch(SwitchKind::Rule),
         Self::Switch(SwitchKind::Answer),
         Self::Switch(SwitchKind::Approvals),
+        Self::Switch(SwitchKind::Refusal),
         Self::RunEnd,
         Self::Escalation,
         Self::SignalRequest,
@@ -109,6 +112,7 @@ impl NoticeKind {
             Self::Switch(SwitchKind::Rule) => "rule",
             Self::Switch(SwitchKind::Answer) => "answer",
             Self::Switch(SwitchKind::Approvals) => "approvals",
+            Self::Switch(SwitchKind::Refusal) => "refusal",
             Self::RunEnd => "run_end",
             Self::Escalation => "escalation",
             Self::SignalRequest => "signal_request",
@@ -255,18 +259,33 @@ pub struct LoggedUsage {
     /// Cost in USD.
     #[schemars(range(min = -1e9, max = 1e9))]
     pub cost_usd: f64,
+    /// Turns of unknown cost. `cost_usd` does not contain them.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub unpriced_turns: u32,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+const fn is_zero(count: &u32) -> bool {
+    *count == 0
 }
 
 impl LoggedUsage {
     fn of(totals: &RunTotals) -> Self {
-        let RunTotals { spend, worked_ms } = totals;
+        let RunTotals { spend, worked_ms, unpriced } = totals;
         Self {
             worked_ms: *worked_ms,
             input_tokens: spend.input,
             output_tokens: spend.output,
             cached_tokens: spend.cache_read.saturating_add(spend.cache_creation),
             cost_usd: spend.cost_usd,
+            unpriced_turns: *unpriced,
         }
+    }
+
+    /// Returns the cost.
+    #[must_use]
+    pub const fn cost(&self) -> TurnCost {
+        TurnCost { known_usd: self.cost_usd, unpriced: self.unpriced_turns }
     }
 
     /// Returns the sum of all kinds of tokens.
@@ -287,6 +306,7 @@ impl LoggedRun {
             output_tokens: usage.output_tokens.saturating_sub(reported.output_tokens),
             cached_tokens: usage.cached_tokens.saturating_sub(reported.cached_tokens),
             cost_usd: usage.cost_usd - reported.cost_usd,
+            unpriced_turns: usage.unpriced_turns.saturating_sub(reported.unpriced_turns),
         }
     }
 }
@@ -309,11 +329,11 @@ impl Notice {
             reported: LoggedUsage::of(&run.at_last_end),
         };
         let text = format!(
-            "{}: {} ({}, {} USD)",
+            "{}: {} ({}, {})",
             logged.goal,
             shown(why),
             counted(u64::from(logged.turns), "turn"),
-            usd_text(logged.usage.cost_usd)
+            logged.usage.cost().text_with_unit()
         );
         let (subject, outcome) = (run.id.clone(), status.as_str().to_owned());
         Some(Self { subject, outcome, text, run: Some(logged) })

@@ -277,7 +277,11 @@ fn add_notices(out: &mut Exposition, totals: &MetricTotals) {
     let help = "Tokens of supervised runs that ended.";
     out.counts("policyd_runs_tokens_total", help, ["project", "type"], &totals.tokens);
     let name = "policyd_runs_cost_usd_total";
-    out.family(name, "counter", "Cost in US dollars of supervised runs that ended.");
+    out.family(
+        name,
+        "counter",
+        "Cost in US dollars of supervised runs that ended, as far as it is known.",
+    );
     for (project, micros) in &totals.cost_micros {
         out.sample(name, &[("project", project)], seconds(*micros));
     }
@@ -312,8 +316,12 @@ fn add_projects(out: &mut Exposition, rows: &[&ProjectRow]) {
 fn add_runs(out: &mut Exposition, rows: &[&ProjectRow]) {
     let runs: Vec<_> =
         rows.iter().filter_map(|it| Some((it.directory.as_str(), it.run.as_ref()?))).collect();
-    let cost: Vec<_> = runs.iter().map(|(it, run)| (*it, Some(run.cost_usd))).collect();
-    out.gauge("policyd_run_cost_usd", "Cost in US dollars of the last run.", &cost);
+    let cost: Vec<_> = runs.iter().map(|(it, run)| (*it, run.cost().usd())).collect();
+    out.gauge(
+        "policyd_run_cost_usd",
+        "Cost in US dollars of the last run, as far as it is known.",
+        &cost,
+    );
     let name = "policyd_run_tokens";
     out.family(name, "gauge", "Tokens of the last run.");
     for (project, run) in &runs {

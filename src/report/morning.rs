@@ -19,7 +19,7 @@ use policyd_record::paint::TextColor;
 use policyd_record::table::TextCell;
 use policyd_record::table::{Align, Screen, TextTable};
 use policyd_state::run::RunStatus;
-use policyd_state::run::budget::usd_text;
+use policyd_state::run::budget::TurnCost;
 use policyd_store::alert_settings::MorningFormat;
 use policyd_yaml::time::{Timestamp, duration_text, short_text};
 
@@ -171,7 +171,7 @@ pub struct ReportedProject {
 
 impl ReportedProject {
     /// The run that has not ended.
-    fn run_at_work(&self) -> Option<&RunRow> {
+    fn run_without_end(&self) -> Option<&RunRow> {
         let run = self.row.run.as_ref();
         run.filter(|it| !matches!(it.progress, RunProgress::Ended { .. }))
     }
@@ -179,23 +179,28 @@ impl ReportedProject {
     /// Each run that ended, with its last end. A resumed run has several ends.
     fn ended_runs(&self) -> impl Iterator<Item = &EndedRun> {
         let runs = &self.night.runs;
-        let at_work = self.run_at_work().map(|it| &it.id);
+        let open = self.run_without_end().map(|it| &it.id);
         let goes_on = move |run: &EndedRun| {
-            Some(&run.id) == at_work || runs.iter().any(|it| it.id == run.id && it.at > run.at)
+            Some(&run.id) == open || runs.iter().any(|it| it.id == run.id && it.at > run.at)
         };
         runs.iter().filter(move |it| !goes_on(it))
     }
 
-    /// Returns the cost in USD of what runs did in the time of the report; of a run at work, since it began.
-    fn cost_of_runs(&self) -> f64 {
+    /// Returns the cost of what runs did in the time of the report; of a run without an end, since it began.
+    fn cost_of_runs(&self) -> TurnCost {
         let ends = self.night.runs.iter();
-        let ended: f64 = ends.map(|it| it.run.unreported().cost_usd).sum();
-        let at_work = self.run_at_work().map_or(0.0, |run| {
+        let ended = ends.map(|it| it.run.unreported().cost());
+        let ended = ended.fold(TurnCost::default(), TurnCost::plus);
+        let open = self.run_without_end().map_or(TurnCost::default(), |run| {
             let ends = self.night.runs.iter().filter(|it| it.id == run.id);
-            let reported = ends.max_by_key(|it| it.at).map_or(0.0, |it| it.run.usage.cost_usd);
-            run.cost_usd - reported
+            let reported = ends.max_by_key(|it| it.at).map(|it| it.run.usage.cost());
+            let reported = reported.unwrap_or_default();
+            TurnCost {
+                known_usd: run.cost_usd - reported.known_usd,
+                unpriced: run.unpriced_turns.saturating_sub(reported.unpriced),
+            }
         });
-        ended + at_work
+        ended.plus(open)
     }
 }
 
@@ -291,8 +296,11 @@ impl MorningReport {
             let is_complete = RunStatus::find(&run.status) == Some(RunStatus::Complete);
             *(if is_complete { &mut complete } else { &mut other }) += 1;
         }
-        let at_work = self.projects.iter().filter(|it| it.run_at_work().is_some()).count();
-        let cost: f64 = self.projects.iter().map(ReportedProject::cost_of_runs).sum();
+        let open = self.projects.iter().filter_map(ReportedProject::run_without_end);
+        let (abandoned, at_work): (Vec<&RunRow>, Vec<&RunRow>) =
+            open.partition(|it| it.progress == RunProgress::Abandoned);
+        let cost = self.projects.iter().map(ReportedProject::cost_of_runs);
+        let cost = cost.fold(TurnCost::default(), TurnCost::plus);
         let sum = |index: usize| -> u64 {
             let bars = self.projects.iter().flat_map(|it| it.night.bars.iter());
             bars.filter_map(|it| it.get(index)).sum()
@@ -305,8 +313,9 @@ impl MorningReport {
             ("waiting for you", waiting.to_string()),
             ("runs complete", complete.to_string()),
             ("runs ended otherwise", other.to_string()),
-            ("runs at work", at_work.to_string()),
-            ("cost of runs in USD", usd_text(cost)),
+            ("runs at work", at_work.len().to_string()),
+            ("runs abandoned", abandoned.len().to_string()),
+            ("cost of runs in USD", cost.text()),
             ("blocked", sum(0).to_string()),
             ("released", sum(1).to_string()),
             ("open breakers", breakers.to_string()),
@@ -346,7 +355,7 @@ impl MorningReport {
                 it.run.turns.to_string(),
                 short_text(Duration::from_millis(it.run.usage.worked_ms)),
                 it.run.usage.tokens().to_string(),
-                usd_text(it.run.usage.cost_usd),
+                it.run.usage.cost().text(),
                 self.time.local(it.at),
             ]
         };
@@ -628,8 +637,10 @@ mod tests {
             turns: 12,
             tokens: 100,
             cost_usd: 2.5,
+            unpriced_turns: 0,
             updated: at(8),
             is_given_up: false,
+            is_answered: false,
         };
         let billing = ReportedProject {
             row: ProjectRow {
@@ -671,6 +682,17 @@ mod tests {
         snapshot("markdown", &report().format(MorningFormat::Markdown, Screen::default()));
         let summary = report().summary();
         assert!(summary.contains("cost of runs in USD 5.00, blocked 2, released 1"), "{summary}");
+    }
+
+    #[test]
+    fn an_abandoned_run_is_not_at_work_and_a_sum_with_an_unknown_cost_is_a_minimum() {
+        let mut report = report();
+        let run = report.projects.iter_mut().find_map(|it| it.row.run.as_mut()).unwrap();
+        run.progress = RunProgress::Abandoned;
+        (run.cost_usd, run.unpriced_turns) = (3.0, 1);
+        let summary = report.summary();
+        let wanted = "runs at work 0, runs abandoned 1, cost of runs in USD at least 5.50";
+        assert!(summary.contains(wanted), "{summary}");
     }
 
     #[test]

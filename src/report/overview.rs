@@ -12,7 +12,7 @@ use policyd_record::notice::shown;
 use policyd_record::paint::TextColor;
 use policyd_record::table::{Align, Screen, TextCell, TextTable};
 use policyd_state::run::RunStatus;
-use policyd_state::run::budget::usd_text;
+use policyd_state::run::budget::TurnCost;
 use policyd_yaml::time::{Timestamp, duration_text, short_text};
 
 /// Version of the JSON form.
@@ -32,20 +32,38 @@ pub struct RunRow {
     pub turns: u32,
     /// Tokens of all turns.
     pub tokens: u64,
-    /// Cost in USD of all turns.
+    /// Cost in USD of the turns whose cost is known.
     pub cost_usd: f64,
+    /// Turns of unknown cost.
+    pub unpriced_turns: u32,
     /// Last step of the run.
     pub updated: Timestamp,
     /// Whether its task was abandoned or a human dismissed it, so that it does not continue.
     #[serde(skip)]
     pub is_given_up: bool,
+    /// Whether a human answered what it ended for, so that it can be resumed.
+    #[serde(skip)]
+    pub is_answered: bool,
 }
 
 impl RunRow {
+    /// Returns the cost of all turns.
+    #[must_use]
+    pub const fn cost(&self) -> TurnCost {
+        TurnCost { known_usd: self.cost_usd, unpriced: self.unpriced_turns }
+    }
+
     /// Returns whether it ended for a human, was paused, or was left by its process, and its task was not abandoned.
     #[must_use]
     pub fn waits_for_human(&self) -> bool {
         waiting_run(self).is_some()
+    }
+
+    /// Returns whether it ended because a human must decide, after a point in time.
+    #[must_use]
+    pub fn ended_for_human_since(&self, at: Timestamp) -> bool {
+        matches!(self.progress, RunProgress::Ended { status: RunStatus::HumanNeeded, .. })
+            && self.updated >= at
     }
 }
 
@@ -226,10 +244,11 @@ impl ProjectRow {
         breakers.map(|it| it.id.as_str())
     }
 
-    /// Returns the cost in USD of the last run, else of the last session.
+    /// Returns the cost of the last run, else of the last session.
     #[must_use]
-    pub fn cost_usd(&self) -> Option<f64> {
-        self.run.as_ref().map(|it| it.cost_usd).or(self.session_cost_usd)
+    pub fn cost(&self) -> Option<TurnCost> {
+        let of_session = |it| TurnCost { known_usd: it, unpriced: 0 };
+        self.run.as_ref().map(RunRow::cost).or_else(|| self.session_cost_usd.map(of_session))
     }
 
     /// Returns what waits or failed, the most important first.
@@ -414,8 +433,8 @@ fn waiting_run(run: &RunRow) -> Option<WaitingItem> {
     }
     let state = match &run.progress {
         RunProgress::Ended { status, reason } if urgency_after(*status) == Urgency::Human => reason,
-        RunProgress::Paused => "paused",
-        RunProgress::Abandoned => "abandoned",
+        RunProgress::Paused => "paused: `policyd signal list` shows what it waits for",
+        RunProgress::Abandoned => "abandoned: its process ended without a result",
         RunProgress::Ended { .. } | RunProgress::Working | RunProgress::Waiting { .. } => {
             return None;
         }
@@ -428,7 +447,14 @@ fn waiting_run(run: &RunRow) -> Option<WaitingItem> {
         | RunProgress::Working
         | RunProgress::Waiting { .. } => WaitingKind::Run,
     };
-    Some(WaitingItem::new(kind, &run.id, &run.goal, state))
+    let state =
+        if run.is_answered { "your answer is recorded; the run can be resumed" } else { state };
+    let mut item = WaitingItem::new(kind, &run.id, &run.goal, state);
+    if run.progress == RunProgress::Paused {
+        // The process of the run waits, so it cannot be resumed.
+        "policyd signal consume PAUSE".clone_into(&mut item.command);
+    }
+    Some(item)
 }
 
 fn urgency_after(status: RunStatus) -> Urgency {
@@ -455,7 +481,10 @@ fn run_detail(run: &RunRow) -> Option<(TextColor, String)> {
     Some(match &run.progress {
         RunProgress::Working => return None,
         RunProgress::Waiting { reason } => (TextColor::Plain, format!("run waits: {reason}")),
-        RunProgress::Paused => (TextColor::Red, format!("run {id} is paused")),
+        RunProgress::Paused => (
+            TextColor::Red,
+            format!("run {id} is paused: `policyd signal list` shows what it waits for"),
+        ),
         RunProgress::Abandoned => (
             TextColor::Red,
             format!("run {id} has not ended, and no process continues it: policyd run --resume"),
@@ -555,7 +584,7 @@ fn cells(row: &ProjectRow, all: &[&str], now: Timestamp) -> Vec<TextCell> {
     let stop = row.last_stop.as_ref().map_or("–", |it| it.outcome.as_str());
     let blocked = format!("{}+{}", row.blocked_stops, row.blocked_calls);
     let context = row.context_percent.map_or_else(|| "–".to_owned(), |it| format!("{it}%"));
-    let cost = row.cost_usd().map_or_else(|| "–".to_owned(), usd_text);
+    let cost = row.cost().map_or_else(|| "–".to_owned(), TurnCost::text);
     let age = row.last_activity.map_or_else(|| "–".to_owned(), |it| age(it, now));
     vec![
         short_name(&row.directory, all).into(),
@@ -632,8 +661,10 @@ mod tests {
             turns: 3,
             tokens: 1000,
             cost_usd: 1.25,
+            unpriced_turns: 0,
             updated: Timestamp::from_millis(0),
             is_given_up: false,
+            is_answered: false,
         })
     }
 
@@ -668,6 +699,20 @@ mod tests {
             [age_of(0), age_of(59), age_of(7260), age_of(200_000)],
             ["0s", "59s", "2h", "2d"]
         );
+    }
+
+    #[test]
+    fn a_paused_run_is_not_resumed_and_an_unknown_cost_is_not_zero() {
+        let mut run = ended(RunStatus::HumanNeeded).unwrap();
+        (run.cost_usd, run.unpriced_turns) = (0.0, 2);
+        assert_eq!(run.cost().text(), "unknown");
+        assert_eq!(waiting_run(&run).unwrap().text, "goal: the reason");
+        run.is_answered = true;
+        assert!(waiting_run(&run).unwrap().text.contains("can be resumed"));
+        run.progress = RunProgress::Paused;
+        assert_eq!(waiting_run(&run).unwrap().command, "policyd signal consume PAUSE");
+        run.progress = RunProgress::Abandoned;
+        assert_eq!(waiting_run(&run).unwrap().command, "policyd run --resume");
     }
 
     #[test]

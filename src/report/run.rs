@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 
 use policyd_base::text::counted;
-use policyd_state::run::budget::usd_text;
+use policyd_state::run::budget::TurnCost;
 use policyd_yaml::time::{Timestamp, short_text};
 
 /// An event of a run: `ts`, `ts_epoch` and `type` first, which no field replaces.
@@ -56,8 +56,10 @@ impl Fields<'_> {
         self.0.get(key).and_then(Value::as_u64).unwrap_or(0)
     }
 
-    fn money(&self, key: &str) -> String {
-        format!("{} USD", usd_text(self.0.get(key).and_then(Value::as_f64).unwrap_or(0.0)))
+    fn cost(&self) -> TurnCost {
+        let known_usd = self.0.get("cost_usd").and_then(Value::as_f64).unwrap_or(0.0);
+        let unpriced = u32::try_from(self.count("unpriced_turns")).unwrap_or(u32::MAX);
+        TurnCost { known_usd, unpriced }
     }
 
     fn time(&self, key: &str) -> String {
@@ -110,7 +112,7 @@ pub fn line(event: &Value) -> Option<String> {
             if it.count("iteration") == 1 { "" } else { "s" },
             it.time("worked_ms"),
             it.count("tokens"),
-            it.money("cost_usd"),
+            it.cost().text_with_unit(),
             onwards(it.text("status")),
         ),
         _ => return None,
@@ -121,6 +123,9 @@ pub fn line(event: &Value) -> Option<String> {
 fn onwards(status: &str) -> &'static str {
     match status {
         "complete" => "",
+        "human_needed" => {
+            "\n`policyd inbox` shows what waits for you; then `policyd run --resume` goes on with it"
+        }
         "max_iterations" => "\n`policyd run --resume --max-iterations N` goes on with more turns",
         "budget" => "\n`policyd run --resume --budget-usd N` goes on with more money",
         "context_exhaustion" => {
@@ -152,8 +157,8 @@ fn iteration(it: &Fields<'_>) -> String {
     if it.count("tokens") > 0 {
         parts.push(format!("{} tokens", it.count("tokens")));
     }
-    if it.0.get("cost_usd").and_then(Value::as_f64).is_some_and(|it| it > 0.0) {
-        parts.push(it.money("cost_usd"));
+    if it.cost().known_usd > 0.0 {
+        parts.push(it.cost().text_with_unit());
     }
     match it.0.get("moved").and_then(Value::as_bool) {
         Some(true) => parts.push(format!("{} changed", counted(it.count("lines"), "line"))),

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use policyd_base::text::grouped;
-use policyd_state::run::budget::{self, usd_text};
+use policyd_state::run::budget::{self, TurnCost, usd_text};
 use policyd_state::run::{Run, RunLimits, RunPhase, Spend};
 use policyd_yaml::time::{Timestamp, short_text};
 
@@ -45,9 +45,10 @@ impl RunStatusLine<'_> {
         }
         parts.extend(self.context.map(bar));
         parts.push(format!("{} tokens", grouped(spend.tokens(), ' ')));
+        let cost = TurnCost { known_usd: spend.cost_usd, unpriced: run.unpriced };
         parts.push(match limits.budget_usd {
-            Some(limit) => format!("{}/{} USD", usd_text(spend.cost_usd), usd_text(limit)),
-            None => format!("{} USD", usd_text(spend.cost_usd)),
+            Some(limit) => format!("{}/{} USD", cost.text(), usd_text(limit)),
+            None => cost.text_with_unit(),
         });
         let level = budget::level(spend.cost_usd, limits.budget_usd, limits.warn_percent);
         if level == budget::BudgetLevel::Warn {

@@ -9,7 +9,7 @@ use ratatui::widgets::{Cell, Paragraph, Row, Table, TableState, Wrap};
 
 use super::overview::{ProjectRow, Urgency, age, short_name};
 use policyd_record::paint::TextColor;
-use policyd_state::run::budget::usd_text;
+use policyd_state::run::budget::TurnCost;
 use policyd_yaml::time::Timestamp;
 
 /// What a key does.
@@ -101,7 +101,7 @@ impl TopScreen {
             it.directory.contains(&self.filter) || word.contains(&self.filter)
         };
         let mut shown: Vec<&ProjectRow> = rows.iter().filter(fits).collect();
-        let cost = |it: &ProjectRow| it.cost_usd().unwrap_or(0.0);
+        let cost = |it: &ProjectRow| it.cost().map_or(0.0, |it| it.known_usd);
         match self.order {
             TopOrder::Need => {}
             TopOrder::Age => shown.sort_by_key(|it| std::cmp::Reverse(it.last_activity)),
@@ -307,7 +307,7 @@ static COLUMNS: [TopColumn; 9] = [
         heading: "USD",
         width: 8,
         rank: 2,
-        cell: |it| text_cell(it.row.cost_usd().map(usd_text)),
+        cell: |it| text_cell(it.row.cost().map(TurnCost::text)),
     },
     TopColumn {
         heading: "age",
@@ -348,12 +348,12 @@ fn details<'a>(row: &ProjectRow, now: Timestamp) -> Paragraph<'a> {
     lines.extend(details.map(|(paint, text)| Line::styled(shown(&text), color(paint))));
     if let Some(run) = &row.run {
         lines.push(Line::raw(format!(
-            "run {}: {}, {} turns, {} tokens, {} USD: {}",
+            "run {}: {}, {} turns, {} tokens, {}: {}",
             run.id,
             run.progress.as_str(),
             run.turns,
             run.tokens,
-            usd_text(run.cost_usd),
+            run.cost().text_with_unit(),
             shown(&run.goal)
         )));
     }

@@ -76,6 +76,8 @@ pub struct Class {
     pub human: bool,
     /// Retry policy.
     pub retry: Retry,
+    /// What it means, and what fixes it. Can be empty.
+    pub description: String,
 }
 
 /// Id of the class of unrecognized failures, if the pack sets none.
@@ -93,6 +95,7 @@ impl Default for Class {
             attempt: true,
             human: false,
             retry: Retry::default(),
+            description: String::new(),
         }
     }
 }

@@ -21,6 +21,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::uncertainty::UncertaintyTracker;
+use budget::TurnCost;
 use policyd_yaml::checksum::hex;
 use policyd_yaml::time::Timestamp;
 use stuckness::{TurnHistory, TurnRecord};
@@ -113,6 +114,8 @@ pub struct RunTotals {
     pub spend: Spend,
     /// Duration of all turns in milliseconds.
     pub worked_ms: u64,
+    /// Turns of unknown cost.
+    pub unpriced: u32,
 }
 
 /// Beginning of the ids under which runs report events.
@@ -287,7 +290,13 @@ impl Run {
     /// Returns what the run used so far.
     #[must_use]
     pub const fn totals(&self) -> RunTotals {
-        RunTotals { spend: self.spend, worked_ms: self.worked_ms }
+        RunTotals { spend: self.spend, worked_ms: self.worked_ms, unpriced: self.unpriced }
+    }
+
+    /// Returns the cost of all turns.
+    #[must_use]
+    pub const fn cost(&self) -> TurnCost {
+        TurnCost { known_usd: self.spend.cost_usd, unpriced: self.unpriced }
     }
 
     /// Returns the maximum number of turns, extensions included.

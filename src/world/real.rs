@@ -302,7 +302,7 @@ impl World for RealWorld {
     }
 
     fn start(&self, command: &ExternalCommand) -> Result<Box<dyn RunningProgram>, WorldError> {
-        Ok(Box::new(program::RunningProcess::start(command)?))
+        Ok(Box::new(program::RunningProcess::start(command, system::reap_orphans)?))
     }
 
     fn request(&self, request: &HttpRequest) -> Result<HttpResponse, WorldError> {
@@ -319,6 +319,10 @@ impl World for RealWorld {
 
     fn interrupted(&self) -> bool {
         self.interrupted.load(Ordering::Relaxed)
+    }
+
+    fn adopt_orphans(&self) {
+        system::adopt_orphans();
     }
 
     fn kill_marked(&self, variable: &str, value: &str) -> Result<usize, WorldError> {

@@ -63,6 +63,15 @@ fn what_waits_is_one_list_with_questions_first_and_each_cause_once() {
 }
 
 #[test]
+fn each_command_that_answers_a_question_is_logged() {
+    let world = waiting();
+    let id = items(&world).into_iter().find(|(kind, _)| kind == "question").unwrap().1;
+    done(&world, &format!("escalation resolve {id} --decision rotated"));
+    let log = done(&world, "log --format json");
+    assert!(log.contains(&format!("approve question {id}")) && log.contains("rotated"), "{log}");
+}
+
+#[test]
 fn one_answer_clears_a_question_and_its_task_and_is_logged() {
     let world = waiting();
     let before = items(&world);

@@ -1,5 +1,6 @@
 //! Blocked calls and signals of one host are answered, consumed, and ended on another.
 
+use std::process::Stdio;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -238,6 +239,43 @@ fn a_signal_is_consumed_once_by_all_hosts() {
         assert_eq!(refused.code, Some(1), "only the server knows who is first: {refused:?}");
         assert!(refused.stderr.contains("only the server knows"), "{refused:?}");
     }
+}
+
+#[test]
+fn a_pause_of_an_agent_pauses_its_host_only() {
+    let test = "a_pause_of_an_agent_pauses_its_host_only";
+    let Some(server) = postgres::server(test) else { return };
+    let [agent, human] = accounts(&server.database());
+    let [one, other] = [host(&agent, SIGNALS), host(&human, SIGNALS)];
+    let paused = one.run(&["signal", "emit", "PAUSE"], b"");
+    assert!(done(&paused).stderr.contains("PAUSE applies to this host only"), "{paused:?}");
+    assert_eq!((status(&one)["rejected"].clone(), signals(&one).len()), (json!(0), 1));
+    assert_eq!(signals(&other), Vec::<String>::new());
+    done(&one.run(&["signal", "consume", "PAUSE"], b""));
+    done(&one.run(&["store", "sync"], b""));
+    assert_eq!((status(&one)["rejected"].clone(), signals(&one).len()), (json!(0), 0));
+}
+
+#[test]
+fn a_run_whose_supervisor_was_killed_is_abandoned() {
+    let test = "a_run_whose_supervisor_was_killed_is_abandoned";
+    let Some(server) = postgres::server(test) else { return };
+    let [agent, _] = accounts(&server.database());
+    let one = host(&agent, SIGNALS);
+    let state = || {
+        let listed = one.run(&["store", "runs", "--format", "json"], b"");
+        let run: Value = serde_json::from_str(done(&listed).stdout.trim()).unwrap_or_default();
+        run["state"].as_str().unwrap_or_default().to_owned()
+    };
+    let words = ["run", "--goal", "Wait", "--", "sleep", "300"];
+    let mut run = one.command(&words).stdout(Stdio::null()).spawn().unwrap();
+    let began = Instant::now();
+    while state() != "working" {
+        assert!(began.elapsed() < Duration::from_secs(30), "{}", state());
+    }
+    run.kill().unwrap();
+    run.wait().unwrap();
+    assert_eq!(state(), "abandoned");
 }
 
 #[test]

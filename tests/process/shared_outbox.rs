@@ -50,6 +50,9 @@ fn one_bad_file_does_not_block_the_outbox() {
     let moved = machine.run(&["store", "move", "--from", "postgres://127.0.0.1:1/none"], b"");
     assert!(done(&moved).stdout.contains("operations moved: 1"), "{moved:?}");
     assert!(!waiting.exists());
+    let verified = machine.run(&["store", "verify"], b"");
+    assert!(done(&verified).stdout.contains("waits to be sent"), "{verified:?}");
+    assert_eq!(status(&machine)["waiting"], 1, "a check sends nothing");
     let name = fs::read_dir(&outbox).unwrap().next().unwrap().unwrap().file_name();
     let name = name.to_str().unwrap().to_owned();
     let bad = |number: usize| outbox.join(format!("0{number}{}", &name[2..]));

@@ -292,6 +292,9 @@ fn an_agent_reports_and_a_human_resets() {
     let reset = agents.human(&["breaker", "reset", "api/claude"]);
     assert_eq!(reset.code, Some(3), "{reset:?}");
     assert!(reset.stderr.contains("only a human resets a breaker"), "{reset:?}");
+    let log = agents.run(&["log"], b"").stdout;
+    let refusal = log.lines().find(|it| it.contains("refusal"));
+    assert!(refusal.is_some_and(|it| it.contains("only a human resets a breaker")), "{log}");
     assert_eq!(agents.run(&["breaker", "allow", "api/claude"], b"").code, Some(1));
     assert_eq!(status(&agents)["rejected"], 1);
     done(&humans.human(&["breaker", "reset", "api/claude"]));

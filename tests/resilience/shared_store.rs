@@ -420,3 +420,27 @@ fn times_of_another_clock_are_converted() {
     let later = other.now().plus(Duration::from_secs(302));
     assert_eq!(store.peek(KEY).unwrap().wait(&settings, later), Some(Duration::ZERO));
 }
+
+#[test]
+fn the_password_of_the_environment_is_used_if_nothing_else_has_one() {
+    let world = host(&FakeServer::default(), "a");
+    world.put("/work/ca.pem", "PEM");
+    let password = |url: &str, more: &str| {
+        let config = format!("store: {{url: \"{url}\"{more}}}\n");
+        world.put("/home/me/.config/policyd/config.yaml", config);
+        let settings = shared(&world).settings().clone();
+        let address = settings.address(&world, Duration::ZERO).unwrap();
+        let other = settings.address_of(&world, "postgres://admin@db/x").unwrap();
+        (address.password, address.authorities.is_some(), other.password)
+    };
+    let text = |it: &str| Some(it.to_owned());
+    assert_eq!(password("postgres://me@db/x", ""), (None, false, None));
+    world.set_env("PGPASSWORD", "env");
+    world.set_env("OTHER", "configured");
+    assert_eq!(password("postgres://me@db/x", ""), (text("env"), false, text("env")));
+    assert_eq!(password("postgres://me:url@db/x", "").0, None, "the URL has its own");
+    assert_eq!(password("postgres://db/x?password=url", "").0, None);
+    let configured = password("postgres://me@db/x", ", password_env: OTHER");
+    assert_eq!(configured, (text("configured"), false, text("env")), "of another account");
+    assert!(password("postgres://me@db/x?sslrootcert=/work/ca.pem", "").1);
+}

@@ -40,7 +40,14 @@ impl Supervisor<'_> {
             }
         };
         let found = self.policy().classify(name, &text);
-        let line = one_line(&text);
+        let line = match found.is_permanent() {
+            // The cause and its fix, because the task is not what failed.
+            true => {
+                format!("{} The agent said: {}", found.class.description.trim(), one_line(&text))
+            }
+            false => one_line(&text),
+        };
+        let line = line.trim_start().to_owned();
         let settings = self.policy().breaker(&key);
         let effect = settings.effect_of(&found.class.id).unwrap_or(found.class.effect);
         let again = !found.class.attempt && found.class.id != CONTEXT_CLASS;

@@ -99,7 +99,7 @@ pub fn run(
     let store = RunStore::new(world, &own, durability.clone());
     let _alone = store.lock().map_err(|error| {
         AppError::failed_as(if matches!(error, WorldError::Locked(_)) {
-            "another run is active in this project".to_owned()
+            other_run(&store)
         } else {
             format!("{}: {error}; nothing was run", own.display())
         })
@@ -177,6 +177,21 @@ fn record_start(choices: &UserChoiceStore<'_>, run: Run) -> (Run, Option<String>
     let recorded = choices.change(|it| it.add_run(&run.id, &run.work_digest()));
     let problem = recorded.err().map(|it| format!("{it}; this run cannot be resumed"));
     (run, problem)
+}
+
+/// Why no run begins while another one is active, and how that one ends.
+fn other_run(store: &RunStore<'_>) -> String {
+    let last = store.ids().pop().and_then(|it| store.load(&it).ok());
+    match last {
+        Some(Run { id, phase: RunPhase::Paused, .. }) => format!(
+            "run {id} is paused in this project, and its process waits\nhelp: `policyd signal list` shows what it waits \
+             for; `policyd signal consume PAUSE` ends a PAUSE, and the run continues"
+        ),
+        Some(Run { id, .. }) => format!(
+            "another run is active in this project: {id}\nhelp: `policyd signal emit STOP` ends it after its turn"
+        ),
+        None => "another run is active in this project".to_owned(),
+    }
 }
 
 /// Why a run is not resumed that this user did not start, or that was changed since.
@@ -334,6 +349,7 @@ impl<'a> Supervisor<'a> {
                 continue;
             }
             self.alert_if_due();
+            self.give_sign_of_life();
             match self.run.phase.clone() {
                 RunPhase::Ready => self.poll(),
                 RunPhase::Paused => {
@@ -392,7 +408,7 @@ impl<'a> Supervisor<'a> {
         self.step(&RunEvent::Looked(&look));
         self.remove_answers(&look.answered);
         if self.run.phase == RunPhase::Paused && !was_paused {
-            let why = look.review.as_deref().unwrap_or("it goes on when the signal PAUSE is gone");
+            let why = look.review.or(look.pause).unwrap_or_default();
             self.report("loop.paused", &[("reason", json!(why))]);
         }
     }

@@ -42,6 +42,12 @@ fn answer_text(it: &RequestAnswer) -> String {
     with_text(answer, &it.text)
 }
 
+/// Names a sender: ` by ada`. Empty if the sender is unknown.
+fn shown_sender(sender: &str) -> String {
+    let sender = message::cut(&human::shown(sender), SENDER_CHARS_MAX);
+    if sender.is_empty() { sender } else { format!(" by {sender}") }
+}
+
 fn with_text(answer: String, text: &str) -> String {
     if text.is_empty() { answer } else { format!("{answer}: {text}") }
 }
@@ -73,7 +79,12 @@ impl Supervisor<'_> {
                         look.stop_by = message::cut(&human::shown(&found.sender), SENDER_CHARS_MAX);
                     }
                 }
-                "pause" => look.pause = true,
+                "pause" => {
+                    look.pause = look.pause.or_else(|| {
+                        let (name, by) = (&found.name, shown_sender(&found.sender));
+                        Some(format!("{name}{by}; `policyd signal consume {name}` ends it"))
+                    })
+                }
                 "input" => {
                     look.input.extend(self.take(&found.id).map(|it| it.message().to_owned()))
                 }
@@ -81,10 +92,9 @@ impl Supervisor<'_> {
             }
             let asks = kind.is_some_and(|it| it.awaits_human(kinds));
             if asks && is_blocking(&found.fields) && look.review.is_none() {
-                let reason = found.message().to_owned();
                 let answer =
                     format!("`policyd inbox answer {} yes|no [TEXT]` answers it", found.id);
-                look.review = Some(format!("{}: {reason}; {answer}", found.name));
+                look.review = Some(format!("{}: {}; {answer}", found.name, found.message()));
             }
         }
         self.read_answers(&mut look);
@@ -182,7 +192,11 @@ impl Supervisor<'_> {
         });
         for NamedSignal { document, signal } in others {
             if signal.interrupts == "pause" {
-                look.pause = true;
+                look.pause = look.pause.take().or_else(|| {
+                    let (name, by) = (&signal.signal, shown_sender(&signal.sender));
+                    let (host, id) = (human::shown(&signal.host), &signal.id);
+                    Some(format!("{name}{by} on {host}; `policyd signal consume {id}` ends it"))
+                });
             }
             if !matches!(signal.interrupts.as_str(), "stop" | "input") {
                 continue;

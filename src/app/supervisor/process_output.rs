@@ -86,6 +86,7 @@ impl Supervisor<'_> {
                 heard_at = now;
             }
             self.show(&collector.output);
+            self.give_sign_of_life();
             if self.world.interrupted() {
                 break TurnExit::Interrupted;
             } else if now.saturating_sub(began) >= deadline {

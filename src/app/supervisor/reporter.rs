@@ -139,6 +139,7 @@ impl Supervisor<'_> {
             ("worked_ms", json!(self.run.worked_ms)),
             ("tokens", json!(self.run.spend.tokens())),
             ("cost_usd", json!(spend.cost_usd)),
+            ("unpriced_turns", json!(self.run.unpriced)),
         ];
         self.report("loop.end", &fields);
     }

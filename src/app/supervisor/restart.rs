@@ -11,7 +11,6 @@ use crate::workspace::git;
 use policyd_evaluation::message::cut;
 use policyd_record::mask::mask;
 use policyd_record::summary::{SummaryInput, markdown};
-use policyd_state::run::budget::usd_text;
 use policyd_state::run::{RestartReason, Run};
 use policyd_store::file;
 use policyd_world::WorldError;
@@ -70,14 +69,14 @@ impl Supervisor<'_> {
         };
         let error = if run.last_error.is_empty() { "none" } else { run.last_error.as_str() };
         let text = format!(
-            "# Progress\n\n## Goal\n{}\n\n## Status\n- Iteration: {}/{}\n- Session restart: {}/{}\n- Tests: {tests}\n- Tokens: {}\n- Cost: {} USD\n\n## Last Error\n{error}\n\n## Timestamp\n{}\n",
+            "# Progress\n\n## Goal\n{}\n\n## Status\n- Iteration: {}/{}\n- Session restart: {}/{}\n- Tests: {tests}\n- Tokens: {}\n- Cost: {}\n\n## Last Error\n{error}\n\n## Timestamp\n{}\n",
             run.goal,
             run.iteration,
             run.iterations_max(&self.limits),
             run.restarts,
             self.limits.restarts,
             run.spend.tokens(),
-            usd_text(run.spend.cost_usd),
+            run.cost().text_with_unit(),
             self.world.now(),
         );
         let errors = json!({

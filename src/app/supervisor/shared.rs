@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::Supervisor;
 use crate::sharing;
-use policyd_base::limits::{EVIDENCE_CHARS_MAX, SHARED_HOOK_WAIT};
+use policyd_base::limits::{EVIDENCE_CHARS_MAX, SHARED_HOOK_WAIT, SHARED_RUN_SIGN_EVERY};
 use policyd_evaluation::message::{cut, in_one_line};
 use policyd_record::mask::mask;
 use policyd_state::run::RunPhase;
@@ -28,11 +28,13 @@ pub(super) enum Listener {
     Connected(Box<dyn DocumentServer>),
 }
 
-/// What other hosts know of the run: its state and the number of turns.
+/// What other hosts know of the run: its state and the number of turns, and since when.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct RunAnnouncement {
     state: String,
     turns: u32,
+    /// Time since the start of the process.
+    at: Duration,
 }
 
 impl Supervisor<'_> {
@@ -50,10 +52,13 @@ impl Supervisor<'_> {
             goal: cut(&in_one_line(&mask(goal).0), EVIDENCE_CHARS_MAX),
             ..SharedRun::of(&self.run, self.world.now())
         };
-        let announced = RunAnnouncement { state: record.state.clone(), turns: record.turns };
+        let at = self.world.elapsed();
+        let announced = RunAnnouncement { state: record.state.clone(), turns: record.turns, at };
         let is_between =
             matches!(self.run.phase, RunPhase::Ready | RunPhase::Asking) && record.turns > 0;
-        if is_between || self.announced == announced {
+        let known = &self.announced;
+        let is_known = known.state == announced.state && known.turns == announced.turns;
+        if is_between || (is_known && !self.is_sign_due()) {
             return;
         }
         match store.record_run(&record) {
@@ -61,6 +66,24 @@ impl Supervisor<'_> {
             Err(error) => self.problem(&format!("shared store: {error}")),
         }
         if record.ended {
+            self.synchronize(sharing::QUICK);
+        }
+    }
+
+    /// Returns whether other hosts wait for a sign that the process lives.
+    fn is_sign_due(&self) -> bool {
+        self.world.elapsed().saturating_sub(self.announced.at) >= SHARED_RUN_SIGN_EVERY
+    }
+
+    /// Tells other hosts that the process lives, if it told nothing for a while.
+    pub(super) fn give_sign_of_life(&mut self) {
+        if !self.is_sign_due() {
+            return;
+        }
+        self.announce();
+        // Without a shared store, it is not looked for at each poll.
+        self.announced.at = self.world.elapsed();
+        if sharing::has_waiting(self.world, &self.paths.own) {
             self.synchronize(sharing::QUICK);
         }
     }

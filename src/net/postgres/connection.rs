@@ -144,7 +144,8 @@ fn config(address: &ServerAddress) -> Result<Config, ServerError> {
 /// Replaces parameters of libpq that this client does not know and whose meaning it has anyway.
 fn known_parameters(url: &str) -> String {
     let Some((place, parameters)) = url.split_once('?') else { return url.to_owned() };
-    let parameters = parameters.split('&').filter(|it| *it != "sslrootcert=system").map(|it| {
+    // The certificates of a file are read before.
+    let parameters = parameters.split('&').filter(|it| !it.starts_with("sslrootcert=")).map(|it| {
         let mode = it.strip_prefix("sslmode=");
         if mode.is_some_and(|it| VERIFYING_MODES.contains(&it)) { "sslmode=require" } else { it }
     });
@@ -255,7 +256,13 @@ mod tests {
 
     #[test]
     fn modes_of_libpq_that_verify_are_encryption() {
-        for mode in ["require", "verify-ca", "verify-full", "verify-full&sslrootcert=system"] {
+        for mode in [
+            "require",
+            "verify-ca",
+            "verify-full",
+            "verify-full&sslrootcert=system",
+            "verify-full&sslrootcert=/etc/ca.pem",
+        ] {
             let config = config_of(&format!("postgres://me@db/x?connect_timeout=5&sslmode={mode}"));
             assert_eq!(config.get_ssl_mode(), SslMode::Require, "{mode}");
             assert_eq!(config.get_connect_timeout(), Some(&Duration::from_secs(5)));

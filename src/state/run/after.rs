@@ -45,7 +45,7 @@ impl RunStep<'_> {
         if let Some(failure) = &turn.failure {
             self.note_failure(failure);
             if failure.permanent {
-                let why = format!("`{}` is not cured by waiting: {}", failure.class, failure.text);
+                let why = format!("{} (`{}`)", failure.text, failure.class);
                 return self.end(RunStatus::HumanNeeded, &why);
             }
             if failure.put_aside {
@@ -74,7 +74,10 @@ impl RunStep<'_> {
     /// Books the usage of a turn, whatever its result. Texts that the agent received are marked as
     /// sent.
     fn book(&mut self, turn: &TurnResult) {
-        self.book_use(TurnUsage { spend: turn.spend, priced: turn.priced, took: turn.took });
+        // A call that the server refused costs nothing.
+        let is_retried = turn.failure.as_ref().is_some_and(|it| it.retry.is_some());
+        let priced = turn.priced || (is_retried && turn.spend.tokens() == 0);
+        self.book_use(TurnUsage { spend: turn.spend, priced, took: turn.took });
         let run = &mut self.run;
         run.raised.clone_from(&turn.raised);
         run.unseen = unseen::after(&run.unseen, &turn.files, turn.tools_seen);

@@ -24,6 +24,51 @@ pub fn usd_text(amount: f64) -> String {
     if amount.abs() < PLAIN_BELOW { format!("{amount:.2}") } else { format!("{amount:.2e}") }
 }
 
+/// Cost of supervised turns. The cost of some of them can be unknown.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct TurnCost {
+    /// Sum in USD of the turns whose cost is known.
+    pub known_usd: f64,
+    /// Number of turns whose cost is unknown.
+    pub unpriced: u32,
+}
+
+impl TurnCost {
+    /// Returns the sum of both.
+    #[must_use]
+    pub fn plus(self, more: Self) -> Self {
+        Self {
+            known_usd: self.known_usd + more.known_usd,
+            unpriced: self.unpriced.saturating_add(more.unpriced),
+        }
+    }
+
+    /// Returns the amount in USD. `None` if the cost of every turn is unknown.
+    #[must_use]
+    pub fn usd(self) -> Option<f64> {
+        (self.unpriced == 0 || self.known_usd > 0.0).then_some(self.known_usd)
+    }
+
+    /// Formats the amount: `1.25`, `at least 1.25`, or `unknown`.
+    #[must_use]
+    pub fn text(self) -> String {
+        match self.usd() {
+            None => "unknown".to_owned(),
+            Some(usd) if self.unpriced > 0 => format!("at least {}", usd_text(usd)),
+            Some(usd) => usd_text(usd),
+        }
+    }
+
+    /// Formats the amount with its unit: `1.25 USD`, `at least 1.25 USD`, or `unknown cost`.
+    #[must_use]
+    pub fn text_with_unit(self) -> String {
+        match self.usd() {
+            None => "unknown cost".to_owned(),
+            Some(_) => format!("{} USD", self.text()),
+        }
+    }
+}
+
 /// Level of the amount spent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BudgetLevel {
@@ -100,5 +145,16 @@ mod tests {
         assert_eq!(levels(100.0), BudgetLevel::Spent);
         assert_eq!(level(1e9, None, 80), BudgetLevel::Within);
         assert_eq!(level(0.0, Some(0.0), 80), BudgetLevel::Spent);
+    }
+
+    #[test]
+    fn an_unknown_cost_is_not_zero() {
+        let known = TurnCost { known_usd: 1.25, unpriced: 0 };
+        let unknown = TurnCost { known_usd: 0.0, unpriced: 2 };
+        assert_eq!(TurnCost::default().text_with_unit(), "0.00 USD");
+        assert_eq!(known.text_with_unit(), "1.25 USD");
+        assert_eq!((unknown.text(), unknown.usd()), ("unknown".to_owned(), None));
+        assert_eq!(unknown.text_with_unit(), "unknown cost");
+        assert_eq!(known.plus(unknown).text_with_unit(), "at least 1.25 USD");
     }
 }

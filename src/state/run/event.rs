@@ -14,8 +14,8 @@ pub struct ControlSignals {
     pub stop: bool,
     /// Sender of STOP. Empty if unknown.
     pub stop_by: String,
-    /// Whether the user sent PAUSE.
-    pub pause: bool,
+    /// Who sent PAUSE, and how it ends. `None` without a PAUSE.
+    pub pause: Option<String>,
     /// Decision that a human must make before the run continues.
     pub review: Option<String>,
     /// How a human said no to the continuation of the run.

@@ -200,7 +200,7 @@ impl RunStep<'_> {
             // The human who was asked has answered, and has accepted the changes.
             self.run.unseen.clear();
         }
-        if look.pause {
+        if look.pause.is_some() {
             self.run.phase = RunPhase::Paused;
             return;
         }

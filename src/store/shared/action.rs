@@ -387,6 +387,25 @@ impl SharedAction {
         }
     }
 
+    /// Returns the name of the signal if the action sends one that interrupts runs, which only humans send to other hosts.
+    #[must_use]
+    pub(super) fn interrupts(&self) -> Option<&str> {
+        match self {
+            Self::Signal { change: SignalChange::Emitted(signal), .. }
+                if !signal.interrupts.is_empty() =>
+            {
+                Some(&signal.signal)
+            }
+            Self::Signal { .. }
+            | Self::Breaker { .. }
+            | Self::Task { .. }
+            | Self::Escalation { .. }
+            | Self::Approval { .. }
+            | Self::Run { .. }
+            | Self::Void(_) => None,
+        }
+    }
+
     /// Returns what a human learns whose answer comes after another one with a different decision, `known` being the document.
     #[must_use]
     pub(super) fn first_answer(&self, known: &Value) -> Option<String> {

@@ -10,6 +10,7 @@ use super::action::{TEXT, task_document};
 use super::approvals::sent_document;
 use super::document_kind::{BREAKER, ESCALATION, TASK};
 use super::mirror::{APPROVALS, RUNS, SIGNALS};
+use super::outbox::QueuedOperation;
 use super::settings::{SharedStoreSettings, SharedSubject};
 use super::{SharedStore, SyncError, position};
 use crate::breakers::BreakerStore;
@@ -43,6 +44,10 @@ pub enum DifferenceKind {
     OnlyServer,
     /// The contents differ.
     Content,
+    /// A change of this host waits in the outbox.
+    NotSent,
+    /// The server changed it since this host read it.
+    NotRead,
     /// The text on the server is not JSON.
     Unreadable,
 }
@@ -55,8 +60,16 @@ impl DifferenceKind {
             Self::OnlyLocal => "only in the local files",
             Self::OnlyServer => "only on the server",
             Self::Content => "the contents differ",
+            Self::NotSent => "a change of this host waits to be sent",
+            Self::NotRead => "changed on the server since this host read it",
             Self::Unreadable => "unreadable on the server",
         }
+    }
+
+    /// Returns whether the next synchronization ends it.
+    #[must_use]
+    pub const fn is_pending(self) -> bool {
+        matches!(self, Self::NotSent | Self::NotRead)
     }
 }
 
@@ -90,17 +103,22 @@ fn is_same(server: &Value, local: &Value, ahead_ms: i64) -> bool {
     }
 }
 
+/// Difference between two measurements of clocks that agree.
+const CLOCK_NOISE: Duration = Duration::from_millis(500);
+
 /// The difference of the clocks is measured at each synchronization, so a converted time is not exact.
 fn is_same_time(server: &str, local: &str, ahead_ms: i64) -> bool {
-    let tolerance = u64::try_from(SHARED_CLOCK_TOLERANCE.as_millis()).unwrap_or(u64::MAX);
+    let millis = |it: Duration| u64::try_from(it.as_millis()).unwrap_or(u64::MAX);
     let times = (Timestamp::parse(server), Timestamp::parse(local));
     let (Some(server), Some(local)) = times else { return false };
     let difference = server.millis().saturating_sub(local.millis());
-    ahead_ms.unsigned_abs() >= tolerance && difference.abs_diff(ahead_ms) <= tolerance
+    let tolerance = millis(SHARED_CLOCK_TOLERANCE);
+    let agree = ahead_ms.unsigned_abs() < tolerance;
+    difference.abs_diff(ahead_ms) <= if agree { millis(CLOCK_NOISE) } else { tolerance }
 }
 
 impl SharedStore<'_> {
-    /// Compares the local copy with the server.
+    /// Compares the local copy with the server. Changes nothing: what waits is not sent.
     ///
     /// # Errors
     /// The server cannot be reached.
@@ -108,6 +126,18 @@ impl SharedStore<'_> {
         let (documents, server_now) = self.all_documents(wait)?;
         let ahead_ms = server_now.millis().saturating_sub(self.world.now().millis());
         let mut local = self.local()?;
+        let waiting = self.waiting_documents();
+        let seen = self.position()?.version;
+        let named = |kind: String, name: String, version: i64, difference| {
+            let is_known = difference == DifferenceKind::Unreadable;
+            let is_sent = is_known || !waiting.contains(&(kind.clone(), name.clone()));
+            let difference = match is_sent {
+                true if version > seen && !is_known => DifferenceKind::NotRead,
+                true => difference,
+                false => DifferenceKind::NotSent,
+            };
+            Difference { kind, name, difference }
+        };
         let mut found = Vec::new();
         for document in documents {
             let text = match document.text {
@@ -125,15 +155,21 @@ impl SharedStore<'_> {
                 (Ok(server), Some(known)) if is_same(&server, &known, ahead_ms) => continue,
                 (Ok(_), Some(_)) => DifferenceKind::Content,
             };
-            found.push(Difference { kind: document.kind, name: document.name, difference });
+            found.push(named(document.kind, document.name, document.version, difference));
         }
         let only_local = local.into_keys();
-        found.extend(only_local.map(|(kind, name)| Difference {
-            kind,
-            name,
-            difference: DifferenceKind::OnlyLocal,
-        }));
+        found
+            .extend(only_local.map(|(kind, name)| named(kind, name, 0, DifferenceKind::OnlyLocal)));
         Ok(found)
+    }
+
+    /// Returns the documents that operations change which wait for the server.
+    fn waiting_documents(&self) -> BTreeSet<(String, String)> {
+        let document = |it: &QueuedOperation| {
+            let DocumentName { kind, name } = it.action.document();
+            (kind.to_owned(), name.to_owned())
+        };
+        self.waiting().iter().map(document).collect()
     }
 
     /// Reads every document of the server, and its time.
@@ -281,6 +317,8 @@ mod tests {
         let later = document("2026-01-02T08:10:00.000Z");
         assert!(!is_same(&server, &later, two_hours), "another time");
         assert!(!is_same(&server, &document("2026-01-02T10:00:01.000Z"), 0));
+        let near = document("2026-01-02T10:00:00.001Z");
+        assert!(is_same(&server, &near, 0) && is_same(&near, &server, 0), "a millisecond");
         let other = json!({"state": "CLOSED", "times": [], "count": 1});
         assert!(!is_same(&server, &other, two_hours));
     }

@@ -29,6 +29,8 @@ pub struct SharedRun {
     pub tokens: u64,
     /// Cost of all turns in USD.
     pub cost_usd: f64,
+    /// Turns of unknown cost. `cost_usd` does not contain them.
+    pub unpriced_turns: u32,
     /// Start of the run.
     pub started: Timestamp,
     /// Time of this record.
@@ -54,6 +56,7 @@ impl SharedRun {
             turns: run.iteration,
             tokens: run.spend.tokens(),
             cost_usd: run.spend.cost_usd,
+            unpriced_turns: run.unpriced,
             started: Timestamp::from_millis(run.started_ms),
             updated: now,
             ..Self::default()

@@ -91,6 +91,29 @@ impl Word for SharedSubject {
     ];
 }
 
+/// Variable in which clients of PostgreSQL look for a password.
+const PASSWORD_VARIABLE: &str = "PGPASSWORD";
+
+/// Returns whether a URL contains a password.
+fn has_password(url: &str) -> bool {
+    let rest = url.split_once("://").map_or(url, |it| it.1);
+    let authority = rest.split(['/', '?']).next().unwrap_or_default();
+    let account = authority.rsplit_once('@').map_or("", |it| it.0);
+    account.contains(':') || parameter(url, "password").is_some()
+}
+
+/// Returns the file with the certificates of authorities that a URL names.
+fn root_certificates(url: &str) -> Option<PathBuf> {
+    let path = parameter(url, "sslrootcert")?;
+    (path != "system").then(|| PathBuf::from(path.replace("%2F", "/").replace("%2f", "/")))
+}
+
+/// Returns a parameter of a URL.
+fn parameter<'u>(url: &'u str, name: &str) -> Option<&'u str> {
+    let (_, parameters) = url.split_once('?')?;
+    parameters.split('&').filter_map(|it| it.split_once('=')).find(|it| it.0 == name).map(|it| it.1)
+}
+
 impl Default for SharedStoreSettings {
     fn default() -> Self {
         Self {
@@ -202,13 +225,33 @@ impl SharedStoreSettings {
                 .read(&absolute, PASSWORD_BYTES_MAX)
                 .map_err(|source| SharedSettingsError::Unreadable { path: path.clone(), source })
         };
-        let authorities = self.ca_file.as_ref().map(read).transpose()?;
+        let named = root_certificates(&self.url);
+        let authorities = self.ca_file.as_ref().or(named.as_ref()).map(read).transpose()?;
         Ok(ServerAddress {
             url: self.url.clone(),
             password: self.password(world, limit)?,
             authorities,
             group: self.group.clone(),
         })
+    }
+
+    /// Returns the address of another account or server, for which the password of the configuration does not count.
+    ///
+    /// # Errors
+    /// A file with certificates cannot be read.
+    pub fn address_of(
+        &self,
+        world: &dyn World,
+        url: &str,
+    ) -> Result<ServerAddress, SharedSettingsError> {
+        let other = Self {
+            url: url.to_owned(),
+            password_file: None,
+            password_env: None,
+            password_command: Vec::new(),
+            ..self.clone()
+        };
+        other.address(world, Duration::ZERO)
     }
 
     fn password(
@@ -232,7 +275,8 @@ impl SharedStoreSettings {
         }
         let argv = &self.password_command;
         if argv.is_empty() {
-            return Ok(None);
+            // A password of the URL comes first, as for other clients of PostgreSQL.
+            return Ok(world.env(PASSWORD_VARIABLE).filter(|_| !has_password(&self.url)));
         }
         let folder = user::config_folder(world).unwrap_or_else(|| world.working_folder());
         let deadline = PASSWORD_COMMAND_TIME.min(limit);

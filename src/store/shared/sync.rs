@@ -18,6 +18,7 @@ use super::settings::SharedSettingsError;
 use super::signal_document::{is_answer_lost, on_local_clock};
 use super::void::VoidQuestion;
 use crate::breakers::BreakerStore;
+use crate::decision_log::log_decision;
 use crate::document::DocumentError;
 use crate::escalations::EscalationStore;
 use crate::queues::QueueStore;
@@ -25,6 +26,8 @@ use policyd_base::limits::{
     HOOK_LOCK_WAIT, SHARED_AGE_MAX, SHARED_CALL_TIME, SHARED_CLOCK_TOLERANCE, SHARED_COMMAND_WAIT,
     SHARED_HOOK_WAIT, SHARED_STORE_WAIT,
 };
+use policyd_record::mask::mask;
+use policyd_record::notice::{SwitchKind, switch_entry};
 use policyd_world::server::{
     ChangeResult, ChangedDocument, DocumentChange, DocumentName, DocumentServer, NewContent,
     ServerChanges, ServerError, ServerState,
@@ -234,7 +237,19 @@ impl SharedStore<'_> {
             Err(error) => position.fail(error.to_string(), now),
         }
         position.save(self.world, &self.folder)?;
+        if let Ok(result) = &result {
+            result.rejected.iter().for_each(|it| self.log_refusal(it));
+        }
         if is_busy { Ok(busy()) } else { result }
+    }
+
+    /// Logs that a change does not count, because an earlier entry of this host says that it was made.
+    fn log_refusal(&self, why: &str) {
+        let by = format!("the shared store {}", self.settings().shown_url());
+        let text = mask(why).0.into_owned();
+        let entry = switch_entry(self.world.now(), SwitchKind::Refusal, None, text, by);
+        // The outbox lists it, too.
+        let _unlogged = log_decision(self.world, &self.root, entry);
     }
 
     /// Returns whether nothing is to be sent, and the local files are young enough.
@@ -400,6 +415,11 @@ impl SyncError {
             | Self::Deferred(_) => false,
         }
     }
+}
+
+/// Returns whether the server refused a signal that only humans send to other hosts.
+fn is_for_humans(operation: &QueuedOperation, error: &ServerError) -> bool {
+    matches!(error, ServerError::NotPermitted(_)) && operation.action.interrupts().is_some()
 }
 
 impl ServerSession<'_, '_> {
@@ -611,17 +631,36 @@ impl ServerSession<'_, '_> {
                     }
                     // This host only knows the answer; it did not give it.
                     Err(_) if operation.is_again => outbox.remove(&name),
+                    Err(error) if is_for_humans(&operation, &error) => {
+                        result.notes.extend(self.keep_local(&operation)?);
+                        outbox.remove(&name);
+                    }
                     Err(error) => {
-                        let document = operation.action.document();
-                        let text = format!("{} `{}`: {error}", document.kind, document.name);
-                        result.rejected.push(text);
                         // The local change was wrong: the document is read again.
                         position.forget();
                         outbox.reject(&name, &error.to_string())?;
+                        let DocumentName { kind, name } = operation.action.document();
+                        result.rejected.push(format!("{kind} `{name}`: {error}"));
                     }
                 }
             }
         }
+    }
+
+    /// Keeps a signal that interrupts runs on this host, because the account must not send it to others. Returns what the user
+    /// should know.
+    fn keep_local(&self, operation: &QueuedOperation) -> Result<Option<String>, WorldError> {
+        let document = operation.action.document().name;
+        self.store.mirror(SIGNALS).change(|all| {
+            all.remove(document);
+            Ok(())
+        })?;
+        let name = operation.action.interrupts();
+        Ok(name.map(|it| {
+            format!(
+                "{it} applies to this host only; an account with the role `policyd_human` sends it to all hosts"
+            )
+        }))
     }
 
     /// Sends an operation. Returns what the user should know.

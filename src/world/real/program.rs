@@ -23,6 +23,8 @@ const LOOK: Duration = Duration::from_millis(10);
 const QUIET_MAX: Duration = Duration::from_secs(2);
 /// Time after which output no longer counts, because a process that left the group writes it.
 const FOREIGN_MAX: Duration = Duration::from_secs(10);
+/// Interval in which processes are reaped that other processes of the program left behind.
+const ORPHANS_EVERY: Duration = Duration::from_secs(5);
 
 /// A running program.
 pub(super) struct RunningProcess {
@@ -34,6 +36,10 @@ pub(super) struct RunningProcess {
     drain: Option<OutputDrain>,
     /// Exit code after the end.
     ended: Option<Option<i32>>,
+    /// Reaps orphans, except those children that other code waits for.
+    reap_orphans: fn(&[u32]),
+    /// When orphans were reaped last.
+    reaped_at: Instant,
 }
 
 /// The output of a group that was killed is still read.
@@ -45,13 +51,25 @@ struct OutputDrain {
 }
 
 impl RunningProcess {
-    pub(super) fn start(command: &ExternalCommand) -> Result<Self, WorldError> {
+    pub(super) fn start(
+        command: &ExternalCommand,
+        reap_orphans: fn(&[u32]),
+    ) -> Result<Self, WorldError> {
         let (sender, output) = sync_channel(CHUNKS);
         // On an error below, dropping it kills the program.
         let group = spawn(command)?;
         let watchdog = Watchdog::over(&group);
-        let mut program =
-            Self { group, output, exited_at: None, watchdog, drain: None, ended: None };
+        let (drain, ended, reaped_at) = (None, None, Instant::now());
+        let mut program = Self {
+            group,
+            output,
+            exited_at: None,
+            watchdog,
+            drain,
+            ended,
+            reap_orphans,
+            reaped_at,
+        };
         let child = &mut program.group.child;
         if let Some(pipe) = child.stdout.take() {
             pass_on(pipe, ProcessEvent::Stdout, sender.clone())?;
@@ -100,6 +118,16 @@ impl RunningProcess {
         }
     }
 
+    /// Reaps what the program left behind, so that it does not fill the table of processes.
+    fn reap_orphans(&mut self) {
+        if self.reaped_at.elapsed() >= ORPHANS_EVERY {
+            self.reaped_at = Instant::now();
+            let watchdog = self.watchdog.as_ref().map(Watchdog::id);
+            let known: Vec<u32> = watchdog.into_iter().chain([self.group.child.id()]).collect();
+            (self.reap_orphans)(&known);
+        }
+    }
+
     /// Kills the rest of the group, and returns the exit code.
     fn reap(&mut self) -> Result<ProcessEvent, WorldError> {
         // Before the group, whose id could be reused afterwards.
@@ -118,6 +146,7 @@ impl RunningProgram for RunningProcess {
         if let Some(code) = self.ended {
             return Ok(ProcessEvent::Exited(code));
         }
+        self.reap_orphans();
         let began = Instant::now();
         loop {
             if self.exited_at.is_none() && self.group.has_exited()? {

@@ -17,9 +17,13 @@ mod unix;
 mod windows;
 
 #[cfg(target_os = "linux")]
-pub(super) use linux::{ancestry, kill_marked, lock_holder, owner_on_way};
+pub(super) use linux::{
+    adopt_orphans, ancestry, kill_marked, lock_holder, owner_on_way, reap_orphans,
+};
 #[cfg(target_os = "macos")]
-pub(super) use macos::{ancestry, kill_marked, lock_holder, owner_on_way};
+pub(super) use macos::{
+    adopt_orphans, ancestry, kill_marked, lock_holder, owner_on_way, reap_orphans,
+};
 #[cfg(unix)]
 pub(super) use unix::*;
 #[cfg(windows)]

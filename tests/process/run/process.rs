@@ -354,13 +354,33 @@ fn what_leaves_its_group_is_ended_with_its_turn() {
     assert!(!is_alive(&fs::read_to_string(theatre.plays().join("left")).unwrap()));
 }
 
+#[cfg(target_os = "linux")]
 #[test]
-fn what_left_the_group_and_switches_the_gate_off_between_two_turns_is_found_out() {
-    let escapes = "env -u POLICYD_RUN setsid sh -c 'sleep 0.5; touch .policyd/.disabled' > /dev/null 2>&1 &\n\
-                   commits one; refused 'rate_limit_error Retry-After: 2'";
-    let theatre = Theatre::new(&[escapes, "commits two; claims"]);
+fn what_has_neither_the_group_nor_the_environment_of_its_turn_is_ended_with_it() {
+    let leaves = "(setsid env -i sleep 300 > /dev/null 2>&1 & echo $! > \"$plays/left\"); commits one; claims";
+    let theatre = Theatre::new(&[leaves]);
+    let (code, events) = theatre.run(&["--max-iterations", "1"]);
+    assert_eq!(code, 0, "{events:#?}");
+    let told: Vec<&str> = events.iter().filter_map(|it| it["problem"].as_str()).collect();
+    assert!(told.contains(&"1 process that the turn left behind was ended"), "{told:?}");
+    assert!(!is_alive(&fs::read_to_string(theatre.plays().join("left")).unwrap()));
+}
+
+#[test]
+fn a_gate_that_is_switched_off_between_two_turns_is_found_out() {
+    let refused = "commits one; touch \"$plays/over\"; refused 'rate_limit_error Retry-After: 2'";
+    let theatre = Theatre::new(&[refused, "commits two; claims"]);
     theatre.honor_switch_files();
+    let (over, switch) =
+        (theatre.plays().join("over"), theatre.project().join(".policyd/.disabled"));
+    // A process that the turn did not start.
+    let other = std::thread::spawn(move || {
+        wait_for("the first turn is over", || over.exists());
+        std::thread::sleep(Duration::from_millis(500));
+        fs::write(switch, "").unwrap();
+    });
     let (code, events) = theatre.run(&["--max-iterations", "2"]);
+    other.join().unwrap();
     assert_eq!(code, 11, "{events:#?}");
     let told: Vec<&str> = events.iter().filter_map(|it| it["problem"].as_str()).collect();
     assert!(told[0].starts_with("the gate was switched off while the run was at work"), "{told:?}");

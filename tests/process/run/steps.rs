@@ -114,7 +114,7 @@ fn between_two_turns_the_first_that_holds_decides() {
     let all = ControlSignals {
         stop: true,
         stop_by: String::new(),
-        pause: true,
+        pause: Some("PAUSE".to_owned()),
         review: Some("a look".to_owned()),
         refused: Some("a no".to_owned()),
         input: vec!["hello".to_owned()],
@@ -136,7 +136,7 @@ fn between_two_turns_the_first_that_holds_decides() {
             1 => look.stop = false,
             2 => look.refused = None,
             3 => look.review = None,
-            4 => look.pause = false,
+            4 => look.pause = None,
             5 => before.iteration = 2,
             _ => before.spend.cost_usd = 0.0,
         }

@@ -12,7 +12,6 @@ use super::view::PageView;
 use policyd_index::DecisionFilter;
 use policyd_report::html::table;
 use policyd_report::overview::{ProjectRow, Urgency};
-use policyd_state::run::budget::usd_text;
 use policyd_yaml::time::duration_text;
 
 /// Rows of one page: a page must stay small.
@@ -88,7 +87,7 @@ fn project_row(view: &PageView<'_>, row: &ProjectRow) -> Markup {
             td.number { (row.blocked_stops) " + " (row.blocked_calls) }
             td.number { (row.released_stops) }
             td.number { @match row.context_percent { Some(percent) => { (percent) "%" }, None => "–" } }
-            td.number { @match row.cost_usd() { Some(cost) => (usd_text(cost)), None => "–" } }
+            td.number { @match row.cost() { Some(cost) => (cost.text()), None => "–" } }
             td.number { @match row.last_activity { Some(at) => (moment(at, view.now)), None => "–" } }
         }
         @if !details.is_empty() {

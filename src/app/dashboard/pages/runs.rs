@@ -18,7 +18,6 @@ use policyd_report::html::{legend, table};
 use policyd_report::overview::{ProjectRow, Urgency};
 use policyd_report::plot::{self, Axis, PlotLine, PlotMark};
 use policyd_report::run;
-use policyd_state::run::budget::usd_text;
 use policyd_state::run::{EVENT_SESSION_PREFIX, Run};
 use policyd_store::file::Durability;
 use policyd_store::log;
@@ -52,7 +51,7 @@ fn last_runs(view: &PageView<'_>) -> Markup {
                 th scope="row" { a href=(address("/run", &[("project", &row.directory), ("id", &it.id)])) { (view.name(&row.directory)) } }
                 td { (badge(it.progress.as_str(), tone(color))) }
                 td { (policyd_evaluation::message::cut(&it.goal, 160)) }
-                td.number { (it.turns) } td.number { (it.tokens) } td.number { (usd_text(it.cost_usd)) }
+                td.number { (it.turns) } td.number { (it.tokens) } td.number { (it.cost().text()) }
                 td.number { (moment(it.updated, view.now)) }
             }
         }
@@ -83,7 +82,7 @@ fn runs_of(context: &PageContext<'_>, view: &PageView<'_>, project: &str) -> Mar
                 th scope="row" { a href=(address("/run", &[("project", project), ("id", &it.id)])) { (it.id) } }
                 td { @match it.status() { Some(status) => (status.as_str()), None => "not ended" } }
                 td { (policyd_evaluation::message::cut(&it.goal, 160)) }
-                td.number { (it.iteration) } td.number { (it.spend.tokens()) } td.number { (usd_text(it.spend.cost_usd)) }
+                td.number { (it.iteration) } td.number { (it.spend.tokens()) } td.number { (it.cost().text()) }
                 td.number { (moment(Timestamp::from_millis(it.updated_ms), view.now)) }
             }
         }
@@ -171,7 +170,7 @@ pub(super) fn one(context: &PageContext<'_>, view: &PageView<'_>) -> Result<Stri
             dt { "Duration" } dd { (short_text(end.since(begin))) }
             dt { "Turns" } dd { (run.iteration) }
             dt { "Tokens" } dd { (run.spend.tokens()) }
-            dt { "Cost" } dd { (usd_text(run.spend.cost_usd)) " USD" }
+            dt { "Cost" } dd { (run.cost().text_with_unit()) }
             @if !run.last_error.is_empty() { dt { "Last error" } dd { (policyd_evaluation::message::cut(&run.last_error, 400)) } }
         }
         h2 { "Timeline" }

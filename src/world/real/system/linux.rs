@@ -1,9 +1,14 @@
 //! What is particular to Linux: `/proc`, and calls of its kernel.
 
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use rustix::process::{Pid, WaitOptions};
 
 use super::super::file::world_error;
 use super::FIRST_PROCESS;
@@ -127,6 +132,8 @@ fn inspect(pid: u32, status: ProcStatus) -> Ancestor {
 /// Fields of `/proc/PID/stat`: `PID (NAME) STATE PARENT GROUP SESSION …`.
 struct ProcStatus {
     name: String,
+    /// Whether it ended, and its parent did not learn of it yet.
+    is_zombie: bool,
     parent: u32,
     session: u32,
 }
@@ -140,9 +147,11 @@ impl ProcStatus {
             return None;
         }
         let (name, rest) = rest.rsplit_once(')')?;
-        let mut numbers = rest.split_whitespace().skip(1).map(|it| it.parse().ok());
+        let mut words = rest.split_whitespace();
+        let is_zombie = matches!(words.next()?, "Z" | "X");
+        let mut numbers = words.map(|it| it.parse().ok());
         let (parent, _group, session) = (numbers.next()??, numbers.next()?, numbers.next()??);
-        Some(Self { name: name.to_owned(), parent, session })
+        Some(Self { name: name.to_owned(), is_zombie, parent, session })
     }
 }
 
@@ -162,9 +171,66 @@ fn read(path: &str) -> Vec<u8> {
     bytes
 }
 
-/// Kills the processes whose environment contains this entry.
+/// Whether this process becomes the parent of each process below it whose parent ends.
+static ADOPTS_ORPHANS: AtomicBool = AtomicBool::new(false);
+/// Time in which killed processes end.
+const KILLED_WITHIN: Duration = Duration::from_millis(200);
+
+/// Makes this process the parent of each process below it whose parent ends. So they stay below it, whatever their session
+/// and their environment are.
+pub(in super::super) fn adopt_orphans() {
+    let adopts = rustix::process::set_child_subreaper(Some(rustix::process::getpid())).is_ok();
+    ADOPTS_ORPHANS.store(adopts, Ordering::Relaxed);
+}
+
+/// Lets the kernel forget children of this process that ended, if it adopts orphans. `known`: children that other code
+/// waits for.
+pub(in super::super) fn reap_orphans(known: &[u32]) {
+    if !ADOPTS_ORPHANS.load(Ordering::Relaxed) {
+        return;
+    }
+    let own = std::process::id();
+    let is_over = |it: &ProcStatus| it.parent == own && it.is_zombie;
+    for (id, _) in processes().filter(|(id, it)| is_over(it) && !known.contains(id)) {
+        if let Some(pid) = i32::try_from(id).ok().and_then(Pid::from_raw) {
+            let _gone = rustix::process::waitpid(Some(pid), WaitOptions::NOHANG);
+        }
+    }
+}
+
+/// Kills the processes whose environment contains this entry, and all processes below this one if it adopts orphans.
 pub(in super::super) fn kill_marked(entry: &str) -> Result<usize, WorldError> {
-    kill_found(|| marked(entry))
+    if !ADOPTS_ORPHANS.load(Ordering::Relaxed) {
+        return kill_found(|| marked(entry));
+    }
+    let killed = kill_found(|| Ok(marked(entry)?.chain(descendants())))?;
+    let mut waited = Duration::ZERO;
+    while waited < KILLED_WITHIN && !descendants().is_empty() {
+        let pause = Duration::from_millis(5);
+        std::thread::sleep(pause);
+        waited = waited.saturating_add(pause);
+    }
+    reap_orphans(&[]);
+    Ok(killed)
+}
+
+/// Returns all processes with their status.
+fn processes() -> impl Iterator<Item = (u32, ProcStatus)> {
+    let found = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let ids = found.filter_map(|it| it.file_name().to_str()?.parse().ok());
+    ids.filter_map(|id| Some((id, ProcStatus::of(id)?)))
+}
+
+/// Returns the processes below this one that did not end.
+fn descendants() -> Vec<i32> {
+    let (own, all) = (std::process::id(), processes().collect::<BTreeMap<u32, ProcStatus>>());
+    let parent = |id: &u32| all.get(id).map(|it| it.parent);
+    // A longer chain is below this process as soon as its upper part is dead.
+    let is_below = |id: u32| {
+        std::iter::successors(Some(id), parent).skip(1).take(ANCESTORS_MAX).any(|it| it == own)
+    };
+    let alive = all.iter().filter(|(id, it)| !it.is_zombie && is_below(**id));
+    alive.filter_map(|(id, _)| i32::try_from(*id).ok()).collect()
 }
 
 /// Returns the other processes whose environment contains this entry, each as soon as it is found.

@@ -22,6 +22,12 @@ pub(in super::super) fn ancestry() -> Ancestry {
     chain(std::process::id(), &listing(&["-A"]), &listing(&["-A", "-E"]))
 }
 
+/// This system does not let a process adopt orphans.
+pub(in super::super) fn adopt_orphans() {}
+
+/// This process has no orphans.
+pub(in super::super) fn reap_orphans(_known: &[u32]) {}
+
 /// Kills the processes whose environment contains this entry. `ps` does not list the environment of programs that belong to macOS.
 pub(in super::super) fn kill_marked(entry: &str) -> Result<usize, WorldError> {
     kill_found(|| {

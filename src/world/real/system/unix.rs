@@ -311,6 +311,13 @@ impl Watchdog {
     }
 }
 
+impl Watchdog {
+    /// Returns the id of its process.
+    pub(in super::super) fn id(&self) -> u32 {
+        self.0.id()
+    }
+}
+
 impl Drop for Watchdog {
     fn drop(&mut self) {
         self.0.kill().ok();
