@@ -77,6 +77,7 @@ pub const COMMAND_GROUPS: [CommandGroup; 5] = [
         rows: &[
             anyone("status").summary("Show runs, stops, blocks, questions, context, and cost"),
             anyone("inbox").summary("List what waits for you in all projects, and answer it"),
+            anyone("inbox list"),
             human("inbox answer"),
             anyone("log").summary("List logged decisions, newest last"),
             anyone("explain")

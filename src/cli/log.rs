@@ -9,7 +9,6 @@ use super::{Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, EXIT_USAGE, ListFormat, L
 use crate::lists::print_empty;
 use policyd_app::overview::ProjectScope;
 use policyd_app::sessions::log_reader::{ChangedLog, LogContent, LogQuery, LogReader, ProjectLine};
-use policyd_app::sessions::log_summary::LogSummary;
 use policyd_app::workspace::project;
 use policyd_evaluation::message::in_one_line;
 use policyd_record::decision_log::{Entry, LoggedGuard, NoOpinionKind};
@@ -17,6 +16,7 @@ use policyd_record::notice::{Notice, NoticeKind};
 use policyd_record::paint::TextColor;
 use policyd_record::table::{Align, Screen, TextCell, TextTable};
 use policyd_replay::subject;
+use policyd_report::log_summary::LogSummary;
 use policyd_report::overview::short_name;
 use policyd_store::log_chain::ChainReport;
 use policyd_world::{World, WorldError};

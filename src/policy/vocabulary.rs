@@ -107,6 +107,9 @@ record! {
         plain_options: TEXTS => plain_options by PLAIN,
             "Its options with which it changes neither what the program does nor its rights, such as `-s` of `timeout`. \
              Without this key, it may always change that.";
+        gets_packages: Kind::Bool => gets_packages,
+            "Whether it can get the program from a registry and run it at once: `npx`. `@packages` in `commands` of a guard \
+             names such programs.";
     }
 }
 

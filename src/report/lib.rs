@@ -17,6 +17,7 @@ pub mod fact_pages;
 pub mod html;
 pub mod junit;
 pub mod lint;
+pub mod log_summary;
 pub mod metrics;
 pub mod morning;
 pub mod ocsf;

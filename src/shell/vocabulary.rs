@@ -56,6 +56,8 @@ pub struct Wrapper {
     /// Options with which it changes neither what the wrapped program does nor its rights. `None`: it may always change
     /// that.
     pub plain_options: Option<Vec<String>>,
+    /// Whether it can get the program from a registry and run it at once: `npx`.
+    pub gets_packages: bool,
 }
 
 impl Wrapper {

@@ -23,7 +23,7 @@ fn every_rule_fires_and_is_silent_and_the_branches_are_reached() {
     let arguments = ["test", "policies", "--threshold", BRANCHES_PERCENT_MIN, "--format", "json"];
     let output = run(root, &arguments);
     let errors = String::from_utf8_lossy(&output.stderr);
-    let results: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let results: Value = serde_json::from_slice(&output.stdout).expect(&errors);
     let [pack] = results["packs"].as_array().unwrap().as_slice() else { panic!("one pack") };
     let failed = pack["cases"].as_array().unwrap().iter().filter(|it| it["result"] != "passed");
     assert_eq!(failed.collect::<Vec<_>>(), Vec::<&Value>::new(), "{errors}");

@@ -3,7 +3,6 @@
 pub mod explained;
 pub mod location;
 pub mod log_reader;
-pub mod log_summary;
 pub mod logged_entries;
 pub mod named;
 pub mod recorded;

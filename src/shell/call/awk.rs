@@ -138,7 +138,7 @@ fn assigned<'t>(name: &str, tokens: &'t [AwkToken]) -> Option<(&'t [AwkToken], u
         |it| matches!(it, [AwkToken::Word(word), AwkToken::Sign('=')] if word == name),
     )?;
     let value = operand_behind(tokens.get(at.saturating_add(1)..)?);
-    // A comparison is no assignment.
+    // `==` compares.
     let compares = value.first() == Some(&AwkToken::Sign('='));
     (!compares).then_some((value, at))
 }

@@ -27,15 +27,18 @@ impl CallEffects {
     pub const WRITE: Self = Self(1 << 7);
     /// A program runs statements of a database.
     pub const QUERY: Self = Self(1 << 8);
+    /// A program can come from a registry and run at once.
+    pub const PACKAGE: Self = Self(1 << 9);
     /// Every kind.
     pub const ALL: Self = Self(u16::MAX);
 
     /// Effects by which `commands` of a guard names programs.
-    pub const OF_PROGRAMS: [(&str, Self); 4] = [
+    pub const OF_PROGRAMS: [(&str, Self); 5] = [
         ("@deletes", Self::DELETE),
         ("@moves", Self::MOVE),
         ("@writes", Self::WRITE),
         ("@queries", Self::QUERY),
+        ("@packages", Self::PACKAGE),
     ];
 
     /// The kinds of both sets.

@@ -144,11 +144,20 @@ impl Scanner<'_> {
         self.steps >= CALL_STEPS_MAX
     }
 
+    /// Returns the effects that follow from the names of a program and its wrappers.
+    fn effects_by_name(&self, program: &Invocation) -> CallEffects {
+        let lens = self.context.lens;
+        let is_client = lens.database_clients().named(&program.name).next().is_some();
+        let wrappers = lens.wrappers();
+        let gets_packages =
+            program.wrappers.iter().any(|it| wrappers.named(it).any(|row| row.gets_packages));
+        let of = |it: bool, effect| if it { effect } else { CallEffects::default() };
+        of(is_client, CallEffects::QUERY).union(of(gets_packages, CallEffects::PACKAGE))
+    }
+
     /// Adds a program. Returns its index, or `None` at the limit.
     pub(super) fn add_program(&mut self, program: Invocation) -> Option<usize> {
-        let mut clients = self.context.lens.database_clients().named(&program.name);
-        let queries = clients.next().map_or_else(CallEffects::default, |_| CallEffects::QUERY);
-        let effects = program.effects.union(queries);
+        let effects = program.effects.union(self.effects_by_name(&program));
         let program = Invocation { repeated: self.loops > 0, effects, ..program };
         // A loop starts the same program several times; one entry is enough.
         if let Some(at) = self.call.programs.iter().position(|it| *it == program) {
