@@ -29,7 +29,8 @@ fn main() -> ExitCode {
         // A hook writes its answer and nothing else. The panic is reported below.
         std::panic::set_hook(Box::new(|_| {}));
     }
-    let mut world = RealWorld::new().with_network(&RealNetwork).announcing_waits(!hook);
+    let world = RealWorld::new().with_network(&RealNetwork);
+    let mut world = world.announcing_waits(!hook).owning_process();
     if let Some(front) = front() {
         world = world.with_program(front);
     }

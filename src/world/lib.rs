@@ -505,7 +505,7 @@ pub trait World: Sync {
     /// Returns whether this process was interrupted since then.
     fn interrupted(&self) -> bool;
     /// From now on, keeps the processes below this one together: one whose parent ends becomes a child of this process.
-    /// Only for a program whose every process ends with it. A simulated machine has no processes.
+    /// Only for a program that owns every process below it; a simulated machine has none.
     fn adopt_orphans(&self) {}
     /// Kills every process whose environment contains this variable with this value: the remains of
     /// a killed process. If this process adopts orphans, also kills every process below it. Returns their number.

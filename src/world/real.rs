@@ -31,6 +31,8 @@ pub struct RealWorld {
     started: Instant,
     interrupted: Arc<AtomicBool>,
     announces_waits: bool,
+    /// Whether every process below this one belongs to the program.
+    owns_process: bool,
     /// Whether the user named the working directory.
     entered: bool,
     network: &'static dyn Network,
@@ -53,6 +55,7 @@ impl RealWorld {
             started,
             interrupted,
             announces_waits: false,
+            owns_process: false,
             entered: false,
             network: &NoNetwork,
             program: None,
@@ -93,6 +96,13 @@ impl RealWorld {
     #[must_use]
     pub fn announcing_waits(self, announces_waits: bool) -> Self {
         Self { announces_waits, ..self }
+    }
+
+    /// States that every process below this one belongs to the program, which may then adopt and end them. A library, such as
+    /// a test, shares its process with other code, whose processes it must not end.
+    #[must_use]
+    pub fn owning_process(self) -> Self {
+        Self { owns_process: true, ..self }
     }
 }
 
@@ -322,7 +332,9 @@ impl World for RealWorld {
     }
 
     fn adopt_orphans(&self) {
-        system::adopt_orphans();
+        if self.owns_process {
+            system::adopt_orphans();
+        }
     }
 
     fn kill_marked(&self, variable: &str, value: &str) -> Result<usize, WorldError> {

@@ -23,7 +23,8 @@ fn every_rule_fires_and_is_silent_and_the_branches_are_reached() {
     let arguments = ["test", "policies", "--threshold", BRANCHES_PERCENT_MIN, "--format", "json"];
     let output = run(root, &arguments);
     let errors = String::from_utf8_lossy(&output.stderr);
-    let results: Value = serde_json::from_slice(&output.stdout).expect(&errors);
+    let results: Value = serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|it| panic!("{it}: {}: {errors}", output.status));
     let [pack] = results["packs"].as_array().unwrap().as_slice() else { panic!("one pack") };
     let failed = pack["cases"].as_array().unwrap().iter().filter(|it| it["result"] != "passed");
     assert_eq!(failed.collect::<Vec<_>>(), Vec::<&Value>::new(), "{errors}");
