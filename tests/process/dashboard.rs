@@ -358,7 +358,7 @@ fn every_page_shows_the_project_and_escapes_what_agents_wrote() {
     assert!(breakers.contains("State changes, newest first"), "{breakers}");
     let waiting = dashboard.page("/waiting");
     let position = |text: &str| waiting.find(text).unwrap_or_else(|| panic!("{text}: {waiting}"));
-    assert!(position("Approve") < position("Runs and breakers"), "questions come first");
+    assert!(position("Approve") < position("Blocked calls, runs, and breakers"), "order");
     assert!(dashboard.page("/waiting?recorded=1").contains("Your answer is recorded."));
     assert!(waiting.contains("Rotate passwords"), "{waiting}");
     assert!(waiting.contains("Add a &lt;parser&gt;: a human must answer"), "{waiting}");
