@@ -19,8 +19,6 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &RunA
     let Some((policy, found)) = pack::require_valid_with_pack(world, console, named) else {
         return EXIT_BROKEN;
     };
-    // What a turn leaves behind ends with the turn, although it has a session and an environment of its own.
-    world.adopt_orphans();
     let mut observer = ConsoleObserver::new(console, arguments.format);
     match supervisor::run(world, &mut observer, policy, found, &request(arguments)) {
         Ok(status) => status.exit_code(),

@@ -255,10 +255,6 @@ impl World for WriteProtectedWorld<'_> {
         self.beneath.interrupted()
     }
 
-    fn adopt_orphans(&self) {
-        self.beneath.adopt_orphans();
-    }
-
     fn kill_marked(&self, variable: &str, value: &str) -> Result<usize, WorldError> {
         self.beneath.kill_marked(variable, value)
     }

@@ -504,11 +504,8 @@ pub trait World: Sync {
     fn note_interrupts(&self);
     /// Returns whether this process was interrupted since then.
     fn interrupted(&self) -> bool;
-    /// From now on, keeps the processes below this one together: one whose parent ends becomes a child of this process.
-    /// Only for a program that owns every process below it; a simulated machine has none.
-    fn adopt_orphans(&self) {}
     /// Kills every process whose environment contains this variable with this value: the remains of
-    /// a killed process. If this process adopts orphans, also kills every process below it. Returns their number.
+    /// a killed process. Also kills what left it since `start`, where the system permits it. Returns their number.
     ///
     /// # Errors
     /// [`WorldError::Unsupported`] if the environment of processes cannot be read.

@@ -313,10 +313,6 @@ impl World for OverlayWorld<'_> {
         self.beneath.interrupted()
     }
 
-    fn adopt_orphans(&self) {
-        self.beneath.adopt_orphans();
-    }
-
     fn kill_marked(&self, variable: &str, value: &str) -> Result<usize, WorldError> {
         self.beneath.kill_marked(variable, value)
     }

@@ -312,7 +312,10 @@ impl World for RealWorld {
     }
 
     fn start(&self, command: &ExternalCommand) -> Result<Box<dyn RunningProgram>, WorldError> {
-        Ok(Box::new(program::RunningProcess::start(command, system::reap_orphans)?))
+        if self.owns_process {
+            system::adopt_orphans(true);
+        }
+        Ok(Box::new(program::RunningProcess::start(command)?))
     }
 
     fn request(&self, request: &HttpRequest) -> Result<HttpResponse, WorldError> {
@@ -329,12 +332,6 @@ impl World for RealWorld {
 
     fn interrupted(&self) -> bool {
         self.interrupted.load(Ordering::Relaxed)
-    }
-
-    fn adopt_orphans(&self) {
-        if self.owns_process {
-            system::adopt_orphans();
-        }
     }
 
     fn kill_marked(&self, variable: &str, value: &str) -> Result<usize, WorldError> {

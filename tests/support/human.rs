@@ -167,9 +167,6 @@ impl World for HumanWorld {
     fn interrupted(&self) -> bool {
         self.ended.load(Ordering::Relaxed) || self.machine.interrupted()
     }
-    fn adopt_orphans(&self) {
-        self.machine.adopt_orphans();
-    }
 
     fn kill_marked(&self, variable: &str, value: &str) -> Result<usize, WorldError> {
         self.machine.kill_marked(variable, value)

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use super::file::world_error;
 use super::process::{DRAIN_MAX, alongside, feed, spawn};
-use super::system::{INTERRUPTS, ProcessGroup, Watchdog, exit_code};
+use super::system::{self, INTERRUPTS, ProcessGroup, Watchdog, exit_code};
 use super::{ExternalCommand, RunningProgram, WorldError};
 use crate::ProcessEvent;
 
@@ -36,8 +36,6 @@ pub(super) struct RunningProcess {
     drain: Option<OutputDrain>,
     /// Exit code after the end.
     ended: Option<Option<i32>>,
-    /// Reaps orphans, except those children that other code waits for.
-    reap_orphans: fn(&[u32]),
     /// When orphans were reaped last.
     reaped_at: Instant,
 }
@@ -51,25 +49,14 @@ struct OutputDrain {
 }
 
 impl RunningProcess {
-    pub(super) fn start(
-        command: &ExternalCommand,
-        reap_orphans: fn(&[u32]),
-    ) -> Result<Self, WorldError> {
+    pub(super) fn start(command: &ExternalCommand) -> Result<Self, WorldError> {
         let (sender, output) = sync_channel(CHUNKS);
         // On an error below, dropping it kills the program.
         let group = spawn(command)?;
         let watchdog = Watchdog::over(&group);
         let (drain, ended, reaped_at) = (None, None, Instant::now());
-        let mut program = Self {
-            group,
-            output,
-            exited_at: None,
-            watchdog,
-            drain,
-            ended,
-            reap_orphans,
-            reaped_at,
-        };
+        let mut program =
+            Self { group, output, exited_at: None, watchdog, drain, ended, reaped_at };
         let child = &mut program.group.child;
         if let Some(pipe) = child.stdout.take() {
             pass_on(pipe, ProcessEvent::Stdout, sender.clone())?;
@@ -124,7 +111,7 @@ impl RunningProcess {
             self.reaped_at = Instant::now();
             let watchdog = self.watchdog.as_ref().map(Watchdog::id);
             let known: Vec<u32> = watchdog.into_iter().chain([self.group.child.id()]).collect();
-            (self.reap_orphans)(&known);
+            system::reap_orphans(&known);
         }
     }
 

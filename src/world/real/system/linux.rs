@@ -176,11 +176,12 @@ static ADOPTS_ORPHANS: AtomicBool = AtomicBool::new(false);
 /// Time in which killed processes end.
 const KILLED_WITHIN: Duration = Duration::from_millis(200);
 
-/// Makes this process the parent of each process below it whose parent ends. So they stay below it, whatever their session
-/// and their environment are.
-pub(in super::super) fn adopt_orphans() {
-    let adopts = rustix::process::set_child_subreaper(Some(rustix::process::getpid())).is_ok();
-    ADOPTS_ORPHANS.store(adopts, Ordering::Relaxed);
+/// Sets whether this process becomes the parent of each process below it whose parent ends. So they stay below it, whatever
+/// their session and their environment are.
+pub(in super::super) fn adopt_orphans(adopts: bool) {
+    let process = adopts.then(rustix::process::getpid);
+    let is_set = rustix::process::set_child_subreaper(process).is_ok();
+    ADOPTS_ORPHANS.store(adopts && is_set, Ordering::Relaxed);
 }
 
 /// Lets the kernel forget children of this process that ended, if it adopts orphans. `known`: children that other code
@@ -198,12 +199,13 @@ pub(in super::super) fn reap_orphans(known: &[u32]) {
     }
 }
 
-/// Kills the processes whose environment contains this entry, and all processes below this one if it adopts orphans.
+/// Kills the processes whose environment contains this entry, and all processes below this one if it adopts orphans, which
+/// it does not do afterwards: what a command of this process starts between turns, such as an agent for keys, stays.
 pub(in super::super) fn kill_marked(entry: &str) -> Result<usize, WorldError> {
     if !ADOPTS_ORPHANS.load(Ordering::Relaxed) {
         return kill_found(|| marked(entry));
     }
-    let killed = kill_found(|| Ok(marked(entry)?.chain(descendants())))?;
+    let killed = kill_found(|| Ok(marked(entry)?.chain(descendants())));
     let mut waited = Duration::ZERO;
     while waited < KILLED_WITHIN && !descendants().is_empty() {
         let pause = Duration::from_millis(5);
@@ -211,7 +213,8 @@ pub(in super::super) fn kill_marked(entry: &str) -> Result<usize, WorldError> {
         waited = waited.saturating_add(pause);
     }
     reap_orphans(&[]);
-    Ok(killed)
+    adopt_orphans(false);
+    killed
 }
 
 /// Returns all processes with their status.

@@ -23,7 +23,7 @@ pub(in super::super) fn ancestry() -> Ancestry {
 }
 
 /// This system does not let a process adopt orphans.
-pub(in super::super) fn adopt_orphans() {}
+pub(in super::super) fn adopt_orphans(_adopts: bool) {}
 
 /// This process has no orphans.
 pub(in super::super) fn reap_orphans(_known: &[u32]) {}

@@ -310,7 +310,7 @@ fn ancestor(process: &Process) -> Ancestor {
 }
 
 /// This system does not let a process adopt orphans.
-pub(in super::super) fn adopt_orphans() {}
+pub(in super::super) fn adopt_orphans(_adopts: bool) {}
 
 /// This process has no orphans.
 pub(in super::super) fn reap_orphans(_known: &[u32]) {}
