@@ -83,12 +83,14 @@ pub(super) fn around(
     let left = Cell::new(limits.wait);
     let limits = if limits.left.is_some() { limits } else { limits.within(&left) };
     let before = sync(world, console, files, limits);
+    let waited = sharing::waiting_count(world, files.root);
     let code = act(console, before.is_current);
+    let is_changed = sharing::waiting_count(world, files.root) > waited;
     register_project(world, files.root);
     let is_rejected = sharing::has_waiting(world, files.root)
         && sync(world, console, files, limits.and_then()).is_rejected;
-    // Agents and scripts, which do not wait for the server, do not wait for its answer either.
-    if limits.at_once && !is_rejected && sharing::has_waiting(world, files.root) {
+    // Only commands that wait for the server say that it did not answer.
+    if limits.at_once && is_changed && !is_rejected && sharing::has_waiting(world, files.root) {
         console.eprint(
             "shared store: the change is saved on this host and queued for the server\n\
              help: `policyd store sync` sends it at once",

@@ -158,12 +158,12 @@ fn print_difference(
     policy: &Policy,
 ) {
     let Some(difference) = trust_record::difference(world, found, policy) else { return };
-    let PackDifference { since, before, now, rules } = difference;
-    let files = text_changes::unified(&before, &now);
-    if files.is_empty() {
-        console.print(&format!("its files are as you trusted them at {since}\n"));
+    let PackDifference { since, before, now, is_same, rules } = difference;
+    if is_same {
+        console.print(&format!("no file changed since you trusted the pack at {since}\n"));
         return;
     }
+    let files = text_changes::unified(&before, &now);
     console.print(&format!("\nchanged since you trusted it at {since}:\n"));
     for line in &files {
         let color = match line.as_bytes().first() {
@@ -174,12 +174,15 @@ fn print_difference(
         let line = console.screen().style().paint(color, line);
         console.print(&format!("  {line}\n"));
     }
-    console.print("\n");
-    if rules.is_empty() {
-        console.print("no rule, setting, or command is weaker, added, or removed\n");
+    if files.is_empty() {
+        console.print("  only values that are masked here, such as secrets\n");
     }
-    for line in &rules {
-        console.print(&format!("{line}\n"));
+    console.print("\n");
+    match rules.as_deref() {
+        None => console
+            .print("the rules cannot be compared, because the earlier version does not load\n"),
+        Some([]) => console.print("no rule, setting, or command is weaker, added, or removed\n"),
+        Some(rules) => rules.iter().for_each(|it| console.print(&format!("{it}\n"))),
     }
     console.print("\n");
 }

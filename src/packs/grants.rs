@@ -53,7 +53,7 @@ pub fn list(policy: &Policy, builtin: &Policy) -> Vec<String> {
     lines.iter().map(|it| on_one_line(it)).collect()
 }
 
-/// Lists which rules, settings, and commands of a pack are others than in the version that the user trusted, one line
+/// Lists which rules, settings, and commands of a pack differ from the version that the user trusted, one line
 /// each, control characters escaped: weaker rules first.
 pub fn changes(policy: &Policy, trusted: &Policy) -> Vec<String> {
     let mut lines = weaker(policy, trusted, ComparedRules::Trusted);

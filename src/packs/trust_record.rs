@@ -25,8 +25,10 @@ pub struct PackDifference {
     pub before: BTreeMap<String, String>,
     /// The texts of the files now.
     pub now: BTreeMap<String, String>,
-    /// Rules, settings, and commands that are others now, weaker ones first.
-    pub rules: Vec<String>,
+    /// Whether the files are the same ones. Texts alone do not tell, because secrets in them are masked.
+    pub is_same: bool,
+    /// Rules, settings, and commands that differ, weaker ones first. `None` if the earlier version does not load.
+    pub rules: Option<Vec<String>>,
 }
 
 /// Trusts a pack, and saves its texts.
@@ -44,7 +46,8 @@ pub fn add(
     store.add(trusted)?;
     if let Some(texts) = text_store(world) {
         // Without them, the next question shows the whole pack.
-        texts.save(&TrustedTexts { folder, files: texts_of(found) }).ok();
+        let (hash, files) = (found.content_hash(), texts_of(found));
+        texts.save(&TrustedTexts { folder, hash, files }).ok();
     }
     Ok(())
 }
@@ -66,12 +69,16 @@ pub fn revoke(world: &dyn World, folder: &Path) -> Result<bool, DocumentError> {
 pub fn difference(world: &dyn World, found: &FoundPack, policy: &Policy) -> Option<PackDifference> {
     let folder = Path::new(found.folder()?);
     let all = trust_store(world)?.all().ok()?;
-    let since = all.iter().find(|it| Path::new(&it.folder) == folder)?.since;
-    let before = text_store(world)?.load(folder)?.files;
+    let trusted = all.iter().find(|it| Path::new(&it.folder) == folder)?;
+    let texts = text_store(world)?.load(folder)?;
+    // Another program can have saved the trust without the texts.
+    let is_of_trusted = trusted.hash.as_ref().is_none_or(|it| *it == texts.hash);
+    let (since, is_same) = (trusted.since, texts.hash == found.content_hash());
+    let before = Some(texts.files).filter(|_| is_of_trusted)?;
     let now = texts_of(found);
     let rules = super::loaded(&found.with_pack(pack_of(folder, &before, found)));
-    let rules = rules.map(|trusted| grants::changes(policy, &trusted)).unwrap_or_default();
-    Some(PackDifference { since, before, now, rules })
+    let rules = rules.ok().map(|trusted| grants::changes(policy, &trusted));
+    Some(PackDifference { since, before, now, is_same, rules })
 }
 
 fn text_store(world: &dyn World) -> Option<TrustedTextStore<'_>> {

@@ -31,7 +31,7 @@ pub fn unified(before: &BTreeMap<String, String>, now: &BTreeMap<String, String>
     let surplus = lines.len().saturating_sub(TRUST_DIFF_LINES_MAX);
     if surplus > 0 {
         lines.truncate(TRUST_DIFF_LINES_MAX);
-        lines.push(format!("… {} not shown", counted(surplus, "more changed or near line")));
+        lines.push(format!("… {} not shown", counted(surplus, "more line")));
     }
     lines
 }

@@ -24,6 +24,8 @@ const NAME_BYTES: usize = 16;
 pub struct TrustedTexts {
     /// Directory of the pack.
     pub folder: String,
+    /// Hash of the files that the user trusted: another one means that these texts are of another version.
+    pub hash: String,
     /// Texts by the names of the files. Known secrets are masked.
     pub files: BTreeMap<String, String>,
 }
@@ -85,7 +87,7 @@ mod tests {
 
     fn texts(text: &str) -> TrustedTexts {
         let files = BTreeMap::from([("guards.yaml".to_owned(), text.to_owned())]);
-        TrustedTexts { folder: "/work/pack".to_owned(), files }
+        TrustedTexts { folder: "/work/pack".to_owned(), hash: "1".to_owned(), files }
     }
 
     #[test]

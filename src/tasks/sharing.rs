@@ -47,6 +47,12 @@ pub fn has_waiting(world: &dyn World, root: &Path) -> bool {
     found.is_ok_and(|it| it.is_some_and(|it| it.has_waiting()))
 }
 
+/// Returns the number of operations that wait for the server.
+pub fn waiting_count(world: &dyn World, root: &Path) -> usize {
+    let found = SharedStore::find(world, root, &Durability::default());
+    found.ok().flatten().map_or(0, |it| it.waiting().len())
+}
+
 /// Returns whether the user is to be notified now that the server cannot be reached.
 pub fn notify_once(world: &dyn World, root: &Path, durability: &Durability) -> bool {
     match SharedStore::find(world, root, durability) {

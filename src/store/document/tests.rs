@@ -97,7 +97,8 @@ fn trust(world: &FakeWorld, number: u32) {
 
 fn save_texts(world: &FakeWorld, number: u32) {
     let files = BTreeMap::from([("guards.yaml".to_owned(), number.to_string())]);
-    let texts = TrustedTexts { folder: "/work/pack".to_owned(), files };
+    let (folder, hash) = ("/work/pack".to_owned(), "1".to_owned());
+    let texts = TrustedTexts { folder, hash, files };
     drop(TrustedTextStore::new(world, Path::new("/home/me/.config/policyd")).save(&texts));
 }
 

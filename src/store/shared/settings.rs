@@ -102,6 +102,21 @@ fn has_password(url: &str) -> bool {
     account.contains(':') || parameter(url, "password").is_some()
 }
 
+/// Returns a URL without its password, and without its parameters, one of which can be a password.
+fn without_password(url: &str) -> String {
+    let Some((scheme, rest)) = url.split_once("://") else { return String::new() };
+    let (place, parameters) = rest.split_once('?').unwrap_or((rest, ""));
+    match place.rsplit_once('@') {
+        Some((account, host)) => {
+            let name = account.split(':').next().unwrap_or_default();
+            format!("{scheme}://{name}@{host}")
+        }
+        // The sign before it can belong to a password.
+        None if parameters.contains('@') => format!("{scheme}://…"),
+        None => format!("{scheme}://{place}"),
+    }
+}
+
 /// Returns the file with the certificates of authorities that a URL names.
 fn root_certificates(url: &str) -> Option<PathBuf> {
     let path = parameter(url, "sslrootcert")?;
@@ -197,17 +212,10 @@ impl SharedStoreSettings {
         fingerprint(&self.url, &self.group)
     }
 
-    /// Returns the URL without a password.
+    /// Returns the URL without a password and parameters.
     #[must_use]
     pub fn shown_url(&self) -> String {
-        let Some((scheme, rest)) = self.url.split_once("://") else { return String::new() };
-        match rest.split_once('@') {
-            Some((user, host)) => {
-                let name = user.split_once(':').map_or(user, |(name, _)| name);
-                format!("{scheme}://{name}@{host}")
-            }
-            None => self.url.clone(),
-        }
+        without_password(&self.url)
     }
 
     /// Reads the password and the certificates. The command that prints the password has at most `limit`.
@@ -337,4 +345,25 @@ pub fn fingerprint(url: &str, group: &str) -> String {
     let mut digits = hex(&Sha256::digest(text.as_bytes()));
     digits.truncate(FINGERPRINT_DIGITS);
     digits
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shown_url_contains_no_password() {
+        for (url, shown) in [
+            ("postgres://h:5432/policyd", "postgres://h:5432/policyd"),
+            ("postgres://me@h/policyd?sslmode=require", "postgres://me@h/policyd"),
+            ("postgres://me:secret@h/policyd", "postgres://me@h/policyd"),
+            ("postgres://me:se@cr/et@h/policyd", "postgres://me@h/policyd"),
+            ("postgres://me:se?cret@h/policyd", "postgres://…"),
+            ("postgres://h/policyd?user=me&password=secret", "postgres://h/policyd"),
+            ("postgres://me@h/policyd?password=se@cret", "postgres://me@h/policyd"),
+            ("h/policyd", ""),
+        ] {
+            assert_eq!(without_password(url), shown);
+        }
+    }
 }

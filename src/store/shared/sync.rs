@@ -102,8 +102,11 @@ pub const STORE_COMMAND: SyncLimits<'static> = SyncLimits { wait: SHARED_STORE_W
 pub struct SyncResult {
     /// Operations that the server applied.
     pub sent: usize,
-    /// Operations that the server rejected for good, and answers that came after another one.
+    /// What does not count: operations that the server rejected for good, answers that came after another one, and what cannot
+    /// be read.
     pub rejected: Vec<String>,
+    /// Those of them that the server refused, although an entry of the log can say that this host made the change.
+    refused: Vec<String>,
     /// Documents that others changed.
     pub received: usize,
     /// Operations that still wait.
@@ -227,7 +230,9 @@ impl SharedStore<'_> {
         let session = self.connect(turn.end, &mut position);
         let mut result = session.and_then(|mut it| it.sync(&mut position));
         if let Ok(result) = &mut result {
-            result.rejected.extend(position.take_unreported());
+            let unreported = position.take_unreported();
+            result.refused.extend(unreported.iter().cloned());
+            result.rejected.extend(unreported);
         }
         let is_busy = result.as_ref().is_err_and(|it| it.is_contention(turn.is_short));
         let now = self.world.now();
@@ -238,15 +243,18 @@ impl SharedStore<'_> {
         }
         position.save(self.world, &self.folder)?;
         if let Ok(result) = &result {
-            result.rejected.iter().for_each(|it| self.log_refusal(it));
+            self.log_refusals(&result.refused);
         }
         if is_busy { Ok(busy()) } else { result }
     }
 
-    /// Logs that a change does not count, because an earlier entry of this host says that it was made.
-    fn log_refusal(&self, why: &str) {
+    /// Logs that changes do not count, because earlier entries of this host say that they were made.
+    fn log_refusals(&self, refused: &[String]) {
+        if refused.is_empty() {
+            return;
+        }
         let by = format!("the shared store {}", self.settings().shown_url());
-        let text = mask(why).0.into_owned();
+        let text = mask(&refused.join("; ")).0.into_owned();
         let entry = switch_entry(self.world.now(), SwitchKind::Refusal, None, text, by);
         // The outbox lists it, too.
         let _unlogged = log_decision(self.world, &self.root, entry);
@@ -621,6 +629,7 @@ impl ServerSession<'_, '_> {
                     Ok(AppliedNotes { note, late }) => {
                         result.sent = result.sent.saturating_add(1);
                         result.notes.extend(note);
+                        result.refused.extend(late.iter().cloned());
                         result.rejected.extend(late);
                         self.store.sent().add(&operation, self.store.world.now());
                         outbox.remove(&name);
@@ -640,7 +649,9 @@ impl ServerSession<'_, '_> {
                         position.forget();
                         outbox.reject(&name, &error.to_string())?;
                         let DocumentName { kind, name } = operation.action.document();
-                        result.rejected.push(format!("{kind} `{name}`: {error}"));
+                        let text = format!("{kind} `{name}`: {error}");
+                        result.refused.push(text.clone());
+                        result.rejected.push(text);
                     }
                 }
             }
