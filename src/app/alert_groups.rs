@@ -218,11 +218,13 @@ fn run_in(stores: &Stores<'_>, alert: &Alert) -> Option<Run> {
 pub(crate) fn is_answered(world: &dyn World, alert: &Alert) -> bool {
     let subject = alert.subject.as_str();
     if alert.kind == abandoned_runs::KIND {
-        let is_left = |stores: &Stores<'_>| {
+        let is_continued = |stores: &Stores<'_>| {
             let store = RunStore::new(stores.world, &stores.own, Durability::default());
-            abandoned_runs::last(&store).is_some_and(|it| it.id == subject)
+            store
+                .load(subject)
+                .is_ok_and(|it| it.dismissed || it.status().is_some() || store.is_active())
         };
-        return in_stores(world, alert, |stores| !is_left(stores)).unwrap_or(false);
+        return in_stores(world, alert, is_continued).unwrap_or(false);
     }
     let answered = match NoticeKind::find(&alert.kind) {
         Some(NoticeKind::Escalation) => in_stores(world, alert, |stores| {

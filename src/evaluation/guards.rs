@@ -128,16 +128,20 @@ impl GuardVerdict {
 
     /// Returns the message, or why the guard cannot tell.
     fn text(&self) -> String {
-        let Self { script, .. } = self;
-        let message = match self.in_force() {
-            Some(GuardAction::Warn) => without_requests(&self.message),
-            _ => self.message.as_str(),
-        };
+        let text = self.full_text();
+        match self.in_force() {
+            Some(GuardAction::Warn) => without_requests(&text).to_owned(),
+            _ => text,
+        }
+    }
+
+    fn full_text(&self) -> String {
+        let Self { message, script, .. } = self;
         match &self.unknown {
             None if !script.is_empty() => {
                 format!("In `{script}`, which this call runs: {message}")
             }
-            None => message.to_owned(),
+            None => message.clone(),
             Some(why) => {
                 let asked = match self.question.as_str() {
                     "" => "this is allowed",

@@ -124,14 +124,14 @@ fn onwards(status: &str) -> &'static str {
     match status {
         "complete" => "",
         "human_needed" => {
-            "\n`policyd inbox` shows what waits for you; then `policyd run --resume` goes on with it"
+            "\n`policyd inbox` shows what waits for you; then `policyd run --resume` resumes it"
         }
         "max_iterations" => "\n`policyd run --resume --max-iterations N` goes on with more turns",
         "budget" => "\n`policyd run --resume --budget-usd N` goes on with more money",
         "context_exhaustion" => {
             "\n`policyd run --resume --max-restarts N` goes on with more sessions"
         }
-        _ => "\n`policyd run --resume` goes on with it",
+        _ => "\n`policyd run --resume` resumes it",
     }
 }
 

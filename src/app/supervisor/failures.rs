@@ -43,7 +43,11 @@ impl Supervisor<'_> {
         let line = match found.is_permanent() {
             // The cause and its fix, because the task is not what failed.
             true => {
-                format!("{} The agent said: {}", found.class.description.trim(), one_line(&text))
+                format!(
+                    "{} The command reported: {}",
+                    found.class.description.trim(),
+                    one_line(&text)
+                )
             }
             false => one_line(&text),
         };

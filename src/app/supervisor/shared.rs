@@ -75,13 +75,13 @@ impl Supervisor<'_> {
         self.world.elapsed().saturating_sub(self.announced.at) >= SHARED_RUN_SIGN_EVERY
     }
 
-    /// Tells other hosts that the process lives, if it told nothing for a while.
+    /// Sends a sign of life to other hosts if none was sent for a while.
     pub(super) fn give_sign_of_life(&mut self) {
         if !self.is_sign_due() {
             return;
         }
         self.announce();
-        // Without a shared store, it is not looked for at each poll.
+        // Without a shared store, it looks again only after the interval.
         self.announced.at = self.world.elapsed();
         if sharing::has_waiting(self.world, &self.paths.own) {
             self.synchronize(sharing::QUICK);

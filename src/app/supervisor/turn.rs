@@ -133,7 +133,7 @@ impl Supervisor<'_> {
             return;
         }
         self.is_cost_unknown = true;
-        let text = "the cost of a turn is not known: the command told no cost, or no tokens of a model with a price; \
+        let text = "the cost of a turn is not known: the command reported neither a cost nor tokens of a model with a price; \
                     the budget counts the turn as 0. Limit the run by `--max-iterations`";
         self.problem(text);
     }

@@ -22,7 +22,7 @@ pub(crate) struct StatusArguments {
     #[arg(long, value_name = "DURATION", hide = true)]
     pub(crate) every: Option<String>,
     /// Remove the directories from the list of projects; with `--all`, those that do not exist any more
-    #[arg(long, conflicts_with = "watch")]
+    #[arg(long)]
     pub(crate) forget: bool,
     /// Output format
     #[arg(long, value_enum, default_value = "text")]
