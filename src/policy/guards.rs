@@ -367,7 +367,7 @@ record! {
         tools: TEXTS => tools, "Tools it applies to; `*` matches any characters. Default: all.";
         commands: TEXTS => commands,
             "Programs it looks at, as in `vocabulary.yaml`: `rm`, `git push`. `@deletes`, `@moves`, and `@writes` are all programs \
-             that do so to a file, and `@queries` all that run statements of a database, and `@packages` all that a runner such as `npx` can get from a registry. Its expressions are asked for each such program of a command line, which they see as `program`.";
+             that do so to a file, `@queries` all that run statements of a database, and `@packages` all that a runner such as `npx` can get from a registry. Its expressions are asked for each such program of a command line, which they see as `program`.";
         except_commands: TEXTS => except_commands,
             "Programs of `commands` that it does not look at; cheaper than `unless`.";
         when: Kind::Expression => when, "Holds where it fires; always, where absent.";

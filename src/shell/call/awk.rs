@@ -8,8 +8,10 @@ use super::scanner::Scanner;
 use super::shell_state::ShellState;
 use super::shell_text::ShellText;
 
-/// Assignments that are followed from one variable to the next.
-const ASSIGNMENTS: usize = 4;
+/// Parts of all commands of a code that are joined.
+const PARTS_MAX: usize = 1_000;
+/// A part that is not known, as shell text.
+const UNKNOWN: &str = "${awk}";
 
 /// A file or a command of awk code.
 #[derive(Debug, PartialEq, Eq)]
@@ -18,6 +20,8 @@ enum AwkTarget {
     File(String),
     /// A command that it runs.
     Command(String),
+    /// Commands of too many parts.
+    OverLimit,
 }
 
 /// A token of awk code, as far as redirections need it.
@@ -47,6 +51,7 @@ impl Scanner<'_> {
                 AwkTarget::Command(text) => {
                     self.scan_text(&text, &mut scope.clone(), &Default::default());
                 }
+                AwkTarget::OverLimit => self.mark_over_limit("its awk code joins very many texts"),
             }
         }
     }
@@ -55,7 +60,7 @@ impl Scanner<'_> {
 /// Returns the files and commands that tokens name. A `>` writes only in a statement of `print`, outside of parentheses.
 fn targets(tokens: &[AwkToken]) -> Vec<AwkTarget> {
     let mut found = Vec::new();
-    let (mut depth, mut prints_at) = (0_usize, None);
+    let (mut depth, mut prints_at, mut parts_left) = (0_usize, None, PARTS_MAX);
     for (at, token) in tokens.iter().enumerate() {
         let next = tokens.get(at.saturating_add(1));
         match token {
@@ -70,7 +75,10 @@ fn targets(tokens: &[AwkToken]) -> Vec<AwkTarget> {
                 let reads = next == Some(&AwkToken::Word("getline".to_owned()));
                 let (before, behind) = tokens.split_at(at);
                 let command = if reads { operand_before(before) } else { operand_behind(behind) };
-                found.extend(command_text(command, before, 0).map(AwkTarget::Command));
+                let texts = command_texts(command, before, &mut parts_left);
+                found.extend(texts.is_none().then_some(AwkTarget::OverLimit));
+                let texts = texts.into_iter().flatten().filter(|it| !it.is_empty());
+                found.extend(texts.map(AwkTarget::Command));
             }
             AwkToken::Text(_) | AwkToken::Word(_) | AwkToken::Sign(_) => {}
             AwkToken::Append | AwkToken::Or => {}
@@ -102,45 +110,57 @@ fn operand_behind(tokens: &[AwkToken]) -> &[AwkToken] {
     tokens.get(..end).unwrap_or_default()
 }
 
-/// Returns a command that awk joins, as shell text: `ENVIRON["HOME"]` is `${HOME}`, and a value that is not known is a variable
-/// without a value. `None` if it is not a text. `before` contains the assignments of variables.
-fn command_text(tokens: &[AwkToken], before: &[AwkToken], depth: usize) -> Option<String> {
-    let mut text = String::new();
+/// Returns the commands that awk can join, as shell text: `ENVIRON["HOME"]` is `${HOME}`. `None` at the limit. `before` contains
+/// the assignments of variables; `parts_left` is the number of parts that may still be joined.
+fn command_texts(
+    tokens: &[AwkToken],
+    before: &[AwkToken],
+    parts_left: &mut usize,
+) -> Option<Vec<String>> {
+    let mut texts = vec![String::new()];
     let mut rest = tokens;
     while let [first, behind @ ..] = rest {
         rest = behind;
-        match (first, behind) {
+        // Also for what a variable refers to, so that references end.
+        *parts_left = parts_left.checked_sub(1)?;
+        let parts = match (first, behind) {
             (
                 AwkToken::Word(name),
                 [AwkToken::Sign('['), AwkToken::Text(key), AwkToken::Sign(']'), behind @ ..],
             ) if name == "ENVIRON" => {
-                text.push_str(&format!("${{{key}}}"));
                 rest = behind;
+                vec![format!("${{{key}}}")]
             }
-            (AwkToken::Text(part), _) => text.push_str(part),
-            (AwkToken::Word(name), _) => {
-                let value = assigned(name, before).filter(|_| depth < ASSIGNMENTS);
-                let known = value.and_then(|(it, at)| {
-                    command_text(it, before.get(..at).unwrap_or_default(), depth.saturating_add(1))
-                });
-                text.push_str(&known.unwrap_or_else(|| "$awk".to_owned()));
-            }
-            (AwkToken::Sign('(' | ')'), _) => {}
-            (AwkToken::Sign(_) | AwkToken::Append | AwkToken::Or, _) => text.push_str("$awk"),
-        }
+            (AwkToken::Text(part), _) => vec![part.clone()],
+            (AwkToken::Word(name), _) => values(name, before, parts_left)?,
+            (AwkToken::Sign('(' | ')'), _) => continue,
+            (AwkToken::Sign(_) | AwkToken::Append | AwkToken::Or, _) => vec![UNKNOWN.to_owned()],
+        };
+        *parts_left = parts_left.checked_sub(texts.len().saturating_mul(parts.len()))?;
+        let join = |text: &String| parts.iter().map(|it| format!("{text}{it}")).collect::<Vec<_>>();
+        texts = texts.iter().flat_map(join).collect();
     }
-    (!text.is_empty()).then_some(text)
+    Some(texts)
 }
 
-/// Returns the last value that a variable gets, with its position.
-fn assigned<'t>(name: &str, tokens: &'t [AwkToken]) -> Option<(&'t [AwkToken], usize)> {
-    let at = tokens.windows(2).rposition(
-        |it| matches!(it, [AwkToken::Word(word), AwkToken::Sign('=')] if word == name),
-    )?;
-    let value = operand_behind(tokens.get(at.saturating_add(1)..)?);
-    // `==` compares.
-    let compares = value.first() == Some(&AwkToken::Sign('='));
-    (!compares).then_some((value, at))
+/// Returns the values that a variable can have, because branches and loops may assign each of them. `None` at the limit.
+fn values(name: &str, before: &[AwkToken], parts_left: &mut usize) -> Option<Vec<String>> {
+    let mut found = Vec::new();
+    for (at, pair) in before.windows(2).enumerate() {
+        if !matches!(pair, [AwkToken::Word(word), AwkToken::Sign('=')] if word == name) {
+            continue;
+        }
+        let value = operand_behind(before.get(at.saturating_add(1)..).unwrap_or_default());
+        // `==` compares.
+        if value.first() != Some(&AwkToken::Sign('=')) {
+            let earlier = before.get(..at).unwrap_or_default();
+            found.extend(command_texts(value, earlier, parts_left)?);
+        }
+    }
+    if found.is_empty() {
+        found.push(UNKNOWN.to_owned());
+    }
+    Some(found)
 }
 
 fn text_of(token: Option<&AwkToken>) -> Option<String> {
@@ -224,9 +244,11 @@ mod tests {
                 "BEGIN{while((\"cat \" ENVIRON[\"HOME\"] \"/.netrc\") | getline l) print l}",
                 vec![command("cat ${HOME}/.netrc")],
             ),
+            ("BEGIN{e=\"\"; c=e \"date\" e; c | getline t}", vec![command("date")]),
             ("BEGIN{c=\"date +%s\"; c | getline t; print t}", vec![command("date +%s")]),
-            ("{c = \"rm \" $1; print \"\" | c}", vec![command("rm $awk$awk")]),
-            ("{if (c == \"x\") print | c}", vec![command("$awk")]),
+            ("{c = \"rm \" $1; print \"\" | c}", vec![command("rm ${awk}${awk}")]),
+            ("{if ($1) c=\"ls\"; else c=\"id\"; c | getline}", vec![command("ls"), command("id")]),
+            ("{if (c == \"x\") print | c}", vec![command("${awk}")]),
             ("{print(\"a\") > \"b\"; if ($1 > \"c\") print}", vec![file("b")]),
             ("$1 > \"z\" || $2 {print}", vec![]),
             ("/a > \"b\"/ {print 4 / 2} # > \"c\"", vec![]),

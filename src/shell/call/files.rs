@@ -21,8 +21,7 @@ use super::tool_call::Call;
 use crate::patch;
 use crate::path::in_folder;
 use crate::pattern::{CommandPattern, bundled_letters};
-use crate::shell::base_name;
-use crate::shell::own_folder;
+use crate::shell::{base_name, own_folder};
 use crate::vocabulary::ValueOptions;
 use policyd_yaml::rows::Rows;
 
@@ -35,7 +34,7 @@ const KEEPERS: [&str; 12] = [
 /// Letters of a bundle of options in which one asks for a dry run: `-fdn`.
 const BUNDLE_MAX: usize = 4;
 /// Words of a command before `help`: `s3 rm help`.
-const COMMAND_WORDS: usize = 2;
+const WORDS_BEFORE_HELP: usize = 2;
 
 /// Values of an option for a dry run that turn it off.
 const DENIALS: [&str; 4] = ["none", "false", "no", "0"];
@@ -130,8 +129,9 @@ fn asks_at_end(program: &Invocation, option: &str) -> bool {
     let is_name = |it: &ShellText| {
         it.text.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-')
     };
-    let is_command =
-        || before.len() <= COMMAND_WORDS && before.iter().all(|it| is_name(it) && !is_option(it));
+    let is_command = || {
+        before.len() <= WORDS_BEFORE_HELP && before.iter().all(|it| is_name(it) && !is_option(it))
+    };
     last.all() == Some(option)
         && own_folder(&program.called.text).is_empty()
         && before.iter().all(|it| it.text != "--")

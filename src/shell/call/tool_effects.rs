@@ -90,10 +90,9 @@ impl Invocation {
     pub fn service_effects(&self, known: ServiceKnowledge<'_>) -> Vec<String> {
         let is_part = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-:_.".contains(c);
         // A kind of things can have the name of one of them behind it: `secret/api`.
-        let kind = |it: &'_ str| it.split_once(['/', ',']).map_or(it, |it| it.0).to_owned();
-        let command = self.command_words(known.values).map(kind);
-        let command = command.filter(|it| !it.is_empty() && it.chars().all(is_part));
-        let command: Vec<Vec<String>> = command.take(COMMAND_WORDS).map(|it| words(&it)).collect();
+        let kinds = self.command_words(known.values).filter_map(|it| it.split(['/', ',']).next());
+        let command = kinds.filter(|it| !it.is_empty() && it.chars().all(is_part));
+        let command: Vec<Vec<String>> = command.take(COMMAND_WORDS).map(words).collect();
         let has_verb = |it: &Vec<String>| it.iter().any(|it| known.is_verb(it));
         // Before another verb, `release` and `deploy-key` are nouns.
         let is_noun = |it: &Vec<String>| {

@@ -122,6 +122,11 @@ fn behind(count: usize) -> Vec<String> {
         format!("{}rm -rf ~{}", "(".repeat(count), ")".repeat(count)),
         format!("{}rm -rf ~", "sudo ".repeat(count)),
         format!("{}rm -rf ~", each(|it| format!("echo {it}; "))),
+        format!("awk 'BEGIN{{e=\"\";c={}\"rm -rf ~\";c|getline}}'", "e ".repeat(count)),
+        format!(
+            "awk 'BEGIN{{v0=\"rm -rf ~\";{}v{count}|getline}}'",
+            each(|it| format!("v{}=v{it};", it + 1))
+        ),
         format!("echo {} | xargs rm -rf", each(|it| format!("d{it} ")) + "/home/dev"),
     ]
 }

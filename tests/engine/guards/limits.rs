@@ -52,6 +52,9 @@ fn line_rows() -> Vec<LimitRow> {
         row("words::BRACES_MAX", {
             format!("rm -rf {{{}/home/dev{{,/x}}}}", each(40, |it| format!("d{it}{{,x}},")))
         }),
+        row("awk::PARTS_MAX", {
+            format!("awk 'BEGIN{{e=\"\";c={}\"rm -rf ~\";c|getline}}'", "e ".repeat(1_010))
+        }),
         row("limits::CALL_PROGRAMS_MAX", {
             format!("{}rm -rf ~", each(600, |it| format!("echo {it}; ")))
         }),
