@@ -1,8 +1,8 @@
 //! Code of awk: the files and commands that it writes to and reads from.
 //!
 //! Contains: `print > "file"`, `print | "command"`, and `"command" | getline`, also with a command that awk joins of literals,
-//! variables, and the environment. Does not contain: `system(…)`, which is a call as in other languages (`code`), and names of
-//! files that awk computes.
+//! variables, and the environment; `system(…)` of such a command. Does not contain: `system("…")` of a literal, which is a call as
+//! in other languages (`code`), and names of files that awk computes.
 
 use super::scanner::Scanner;
 use super::shell_state::ShellState;
@@ -65,6 +65,14 @@ fn targets(tokens: &[AwkToken]) -> Vec<AwkTarget> {
         let next = tokens.get(at.saturating_add(1));
         match token {
             AwkToken::Word(word) if word == "print" || word == "printf" => prints_at = Some(depth),
+            AwkToken::Word(word) if word == "system" => {
+                let (before, behind) = tokens.split_at(at);
+                let command = operand_in_parentheses(behind);
+                let is_name = |it: &AwkToken| matches!(it, AwkToken::Word(word) if !word.starts_with(char::is_numeric));
+                if command.iter().any(is_name) {
+                    found.extend(commands(command, before, &mut parts_left));
+                }
+            }
             AwkToken::Sign('(' | '[') => depth = depth.saturating_add(1),
             AwkToken::Sign(')' | ']') => depth = depth.saturating_sub(1),
             AwkToken::Sign(';' | '\n' | '{' | '}') => prints_at = None,
@@ -75,10 +83,7 @@ fn targets(tokens: &[AwkToken]) -> Vec<AwkTarget> {
                 let reads = next == Some(&AwkToken::Word("getline".to_owned()));
                 let (before, behind) = tokens.split_at(at);
                 let command = if reads { operand_before(before) } else { operand_behind(behind) };
-                let texts = command_texts(command, before, &mut parts_left);
-                found.extend(texts.is_none().then_some(AwkTarget::OverLimit));
-                let texts = texts.into_iter().flatten().filter(|it| !it.is_empty());
-                found.extend(texts.map(AwkTarget::Command));
+                found.extend(commands(command, before, &mut parts_left));
             }
             AwkToken::Text(_) | AwkToken::Word(_) | AwkToken::Sign(_) => {}
             AwkToken::Append | AwkToken::Or => {}
@@ -108,6 +113,35 @@ fn operand_behind(tokens: &[AwkToken]) -> &[AwkToken] {
     let is_end = |it: &AwkToken| matches!(it, AwkToken::Sign(';' | '\n' | '}' | '|'));
     let end = tokens.iter().position(is_end).unwrap_or(tokens.len());
     tokens.get(..end).unwrap_or_default()
+}
+
+/// Returns what stands in the parentheses behind a word.
+fn operand_in_parentheses(tokens: &[AwkToken]) -> &[AwkToken] {
+    let [_, AwkToken::Sign('('), tokens @ ..] = tokens else { return &[] };
+    let mut depth = 1_usize;
+    let end = tokens.iter().position(|it| {
+        match it {
+            AwkToken::Sign('(') => depth = depth.saturating_add(1),
+            AwkToken::Sign(')') => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        depth == 0
+    });
+    tokens.get(..end.unwrap_or(tokens.len())).unwrap_or_default()
+}
+
+/// Returns the commands of an expression.
+fn commands(
+    expression: &[AwkToken],
+    before: &[AwkToken],
+    parts_left: &mut usize,
+) -> Vec<AwkTarget> {
+    match command_texts(expression, before, parts_left) {
+        Some(texts) => {
+            texts.into_iter().filter(|it| !it.is_empty()).map(AwkTarget::Command).collect()
+        }
+        None => vec![AwkTarget::OverLimit],
+    }
 }
 
 /// Returns the commands that awk can join, as shell text: `ENVIRON["HOME"]` is `${HOME}`. `None` at the limit. `before` contains
@@ -249,6 +283,9 @@ mod tests {
             ("{c = \"rm \" $1; print \"\" | c}", vec![command("rm ${awk}${awk}")]),
             ("{if ($1) c=\"ls\"; else c=\"id\"; c | getline}", vec![command("ls"), command("id")]),
             ("{if (c == \"x\") print | c}", vec![command("${awk}")]),
+            ("{c=\"rm\"; system(c \" x\")}", vec![command("rm x")]),
+            ("{system(\"rm \" ENVIRON[\"HOME\"])}", vec![command("rm ${HOME}")]),
+            ("{system(\"rm x\"); system(\"rm \" $1)}", vec![]),
             ("{print(\"a\") > \"b\"; if ($1 > \"c\") print}", vec![file("b")]),
             ("$1 > \"z\" || $2 {print}", vec![]),
             ("/a > \"b\"/ {print 4 / 2} # > \"c\"", vec![]),

@@ -20,7 +20,7 @@ fn decoded_by_call(tool: &str, input: &Value) -> usize {
     decoded(&Scene::new(), "pre-tool-use", &call)
 }
 
-/// The bounds are the counts of 2026-11-30 with room for a few new rules. They find a list that is decoded for one entry
+/// The bounds are the counts of 2026-12-01 with room for a few new rules. They find a list that is decoded for one entry
 /// or one flag of it: the pack has 200 guards and 300 rows of programs. Most of the values of a tool call are the 35
 /// guards without programs, then the patterns, bodies, and trees of guards that match, and the rows of `git`.
 #[test]
@@ -31,9 +31,9 @@ fn an_event_decodes_few_values() {
     session.events(&[json!({"user": "Explain it"}), json!({"assistant": "It adds two numbers."})]);
     let prompt = json!({"hook_event_name": "UserPromptSubmit", "prompt": "Explain it"});
     let counts = [
-        ("a harmless command", bash("cargo test --workspace && git status"), 300),
+        ("a harmless command", bash("cargo test --workspace && git status"), 320),
         ("a command without arguments", bash("ls"), 100),
-        ("a blocked command", bash("git push --force"), 280),
+        ("a blocked command", bash("git push --force"), 300),
         ("a file that is read", decoded_by_call("Read", &json!({"file_path": "/work/a.py"})), 120),
         ("a file that is edited", decoded_by_call("Edit", &file), 125),
         ("a prompt", decoded(&session, "user-prompt-submit", &prompt), 16),

@@ -53,7 +53,7 @@ fn line_rows() -> Vec<LimitRow> {
             format!("rm -rf {{{}/home/dev{{,/x}}}}", each(40, |it| format!("d{it}{{,x}},")))
         }),
         row("awk::PARTS_MAX", {
-            format!("awk 'BEGIN{{e=\"\";c={}\"rm -rf ~\";c|getline}}'", "e ".repeat(1_010))
+            format!("awk 'BEGIN{{e=\"\";c={}\"rm -rf /home/dev\";c|getline}}'", "e ".repeat(1_010))
         }),
         row("limits::CALL_PROGRAMS_MAX", {
             format!("{}rm -rf ~", each(600, |it| format!("echo {it}; ")))
