@@ -88,8 +88,12 @@ pub(super) fn run(
         }
         current = Some(look());
     }
+    let last = current.unwrap_or_else(look);
     console.eprint(&format!("fixes applied: {made}"));
-    Done::Again(current.unwrap_or_else(look))
+    if plan.next(&last).is_some() {
+        console.eprint("some fixes are left; run the command again to apply them");
+    }
+    Done::Again(last)
 }
 
 /// Which fixes are made next: all of them, or one at a time after some of them did harm.
