@@ -11,7 +11,7 @@ use super::{
     BreakerAction, CallResult, Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, EXIT_USAGE, ListFormat,
     RecordArguments, pack,
 };
-use crate::human::require_human;
+use crate::human::{HumanAnswer, require_human};
 use crate::store::LocalFiles;
 use policyd_app::sharing::{COMMAND, QUICK};
 use policyd_app::workspace::project;
@@ -20,6 +20,7 @@ use policyd_eval::breaker::{AllowCall, KEY_BYTES_MAX, allow, is_key};
 use policyd_policy::Policy;
 use policyd_record::breaker_view::BreakerView;
 use policyd_record::mask::mask;
+use policyd_report::overview::WaitingKind;
 use policyd_state::breaker::{
     Breaker, BreakerEvent, BreakerFailure, BreakerMode, BreakerSettings, CallMetadata,
     FailureEffect,
@@ -87,15 +88,20 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, action: &Breaker
     let files = LocalFiles { root: &own, durability: &sessions.durability };
     // The process ends with its answer: taking a policy apart would only delay it.
     let command = BreakerCommand { world, store, policy: ManuallyDrop::new(policy) };
-    let code = super::store::around(world, console, files, limits, |console, _| {
-        act(&command, console, action)
+    let code = super::store::around(world, console, files, limits, |console, _, answer| {
+        act(&command, console, action, answer)
     });
     console.warn_if_not_durable(command.store.degraded().as_slice());
     code
 }
 
 /// Runs one action on the local copy.
-fn act(command: &BreakerCommand<'_>, console: &mut Console<'_>, action: &BreakerAction) -> u8 {
+fn act(
+    command: &BreakerCommand<'_>,
+    console: &mut Console<'_>,
+    action: &BreakerAction,
+    answer: &mut Option<HumanAnswer>,
+) -> u8 {
     match action {
         BreakerAction::List { format } => look::list(command, console, *format),
         BreakerAction::Status { format } => look::status(command, console, *format),
@@ -108,7 +114,7 @@ fn act(command: &BreakerCommand<'_>, console: &mut Console<'_>, action: &Breaker
         }
         BreakerAction::Record(arguments) => record(command, console, arguments),
         BreakerAction::Trip { key, length, reason } => trip(command, console, key, *length, reason),
-        BreakerAction::Reset { key } => reset(command, console, key),
+        BreakerAction::Reset { key } => reset(command, console, key, answer),
         BreakerAction::Route { chain, format } => {
             route::run(command, console, chain.as_deref(), *format)
         }
@@ -208,7 +214,12 @@ fn trip(
     }
 }
 
-fn reset(command: &BreakerCommand<'_>, console: &mut Console<'_>, key: &str) -> u8 {
+fn reset(
+    command: &BreakerCommand<'_>,
+    console: &mut Console<'_>,
+    key: &str,
+    answer: &mut Option<HumanAnswer>,
+) -> u8 {
     match command.store.knows(key) {
         Ok(false) if !command.store.is_damaged() => {
             console.eprint(&format!("unknown breaker `{key}`; nothing reset"));
@@ -217,13 +228,18 @@ fn reset(command: &BreakerCommand<'_>, console: &mut Console<'_>, key: &str) -> 
         Ok(_) => {}
         Err(error) => return refused(console, key, &error.into()),
     }
-    if let Err(code) = require_human(command.world, console, &format!("reset the breaker `{key}`"))
-    {
-        return code;
-    }
+    let action = format!("reset the breaker `{key}`");
+    let actor = match require_human(command.world, console, &action) {
+        Ok(actor) => actor,
+        Err(code) => return code,
+    };
     let settings = command.policy.breaker(key);
     match command.store.record(key, BreakerEvent::Reset, &settings, command.world.now()) {
-        Ok(_) => EXIT_OK,
+        Ok(_) => {
+            let kind = WaitingKind::Breaker;
+            *answer = Some(HumanAnswer::new(kind.yes(), kind, key, actor));
+            EXIT_OK
+        }
         Err(error) => refused(console, key, &error),
     }
 }

@@ -11,7 +11,7 @@ use serde_json::json;
 use super::{
     Console, DlqAction, DlqAdd, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, ListFormat, QueueSelector, pack,
 };
-use crate::human::require_human;
+use crate::human::{HumanAnswer, require_human};
 use crate::lists::print_empty;
 use crate::store::LocalFiles;
 use policyd_app::sharing::{COMMAND, SyncLimits};
@@ -37,9 +37,11 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, action: &DlqActi
     let files = LocalFiles { root: &stores.own, durability: &Durability::default() };
     let left = Cell::new(COMMAND.wait);
     let limits = COMMAND.within(&left);
-    let code = super::store::around(world, console, files, limits, |console, is_current| {
-        act(&stores, console, action, CopyLimits { is_current, sync: limits.and_then() })
-    });
+    let code =
+        super::store::around(world, console, files, limits, |console, is_current, answer| {
+            let copy = CopyLimits { is_current, sync: limits.and_then() };
+            act(&stores, console, action, copy, answer)
+        });
     console.warn_if_not_durable(&stores.degraded());
     code
 }
@@ -59,6 +61,7 @@ fn act(
     console: &mut Console<'_>,
     action: &DlqAction,
     copy: CopyLimits<'_>,
+    answer: &mut Option<HumanAnswer>,
 ) -> u8 {
     match action {
         DlqAction::Add(arguments) => add(stores, console, arguments),
@@ -70,9 +73,11 @@ fn act(
             let request = ReviewRequest { tasks, if_due: *if_due, dry_run: *dry_run };
             review(stores, console, &request, *format)
         }
-        DlqAction::Retry(arguments) => moving::retry(stores, console, arguments),
-        DlqAction::Abandon { task, reason } => moving::abandon(stores, console, task, reason),
-        DlqAction::Resolve { task } => moving::resolve(stores, console, task),
+        DlqAction::Retry(arguments) => moving::retry(stores, console, arguments, answer),
+        DlqAction::Abandon { task, reason } => {
+            moving::abandon(stores, console, task, reason, answer)
+        }
+        DlqAction::Resolve { task } => moving::resolve(stores, console, task, answer),
         DlqAction::Redrive { tasks, cause, dry_run } => {
             moving::redrive(stores, console, tasks, cause.as_deref(), *dry_run)
         }

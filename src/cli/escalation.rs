@@ -4,21 +4,21 @@ use serde_json::json;
 
 use super::{
     Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, EXIT_USAGE, EscalationAction, EscalationOpen,
-    ListFormat, pack, pause,
+    ListFormat, pack,
 };
-use crate::human::require_human;
+use crate::human::{HumanAnswer, require_human};
 use crate::lists::print_empty;
 use crate::store::LocalFiles;
 use policyd_app::alerts;
 use policyd_app::sharing::COMMAND;
 use policyd_app::tasks::{self, AnswerOutcome, AnswerPart, Stores};
-use policyd_app::workspace::human::Actor;
 use policyd_app::workspace::project;
 use policyd_base::limits::{ALERT_TIME_MAX, ESCALATIONS_FILE_BYTES_MAX};
 use policyd_evaluation::escalation::EscalationDetails;
 use policyd_record::alert::Alert;
 use policyd_record::mask::mask;
-use policyd_record::notice::{NoticeSeverity, SwitchKind};
+use policyd_record::notice::NoticeSeverity;
+use policyd_report::overview::WaitingKind;
 use policyd_state::dead_letter;
 use policyd_state::escalation::Escalation;
 use policyd_store::escalations::{EscalationSubject, record_of};
@@ -34,14 +34,9 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, action: &Escalat
     let world = fenced.as_ref().map_or(world, |it| it as &dyn World);
     let stores = Stores::of_project(world, &policy);
     let files = LocalFiles { root: &stores.own, durability: &Durability::default() };
-    let mut answer = None;
-    let code = super::store::around(world, console, files, COMMAND, |console, _| {
-        act(&stores, console, action, &mut answer)
+    let code = super::store::around(world, console, files, COMMAND, |console, _, answer| {
+        act(&stores, console, action, answer)
     });
-    // An answer that the server refused is not one.
-    if let Some(HumanAnswer { text, actor }) = answer.filter(|_| code == EXIT_OK) {
-        pause::log(world, &project::find(world, None), SwitchKind::Answer, None, text, &actor);
-    }
     console.warn_if_not_durable(&stores.degraded());
     code
 }
@@ -292,12 +287,6 @@ fn show(stores: &Stores<'_>, console: &mut Console<'_>, id: &str) -> u8 {
     }
 }
 
-/// The answer of a human, for the decision log.
-struct HumanAnswer {
-    text: String,
-    actor: Actor,
-}
-
 /// Takes a human's answer in: the question is closed first, then the task moves.
 ///
 /// # Errors
@@ -337,8 +326,8 @@ fn resolve(
             console.print(&format!("{}: {verdict}\n", found.id));
             rows.iter().for_each(|it| console.print(&super::dlq::row_text(it)));
             breakers.iter().for_each(|it| console.print(&format!("breaker {it}: reset\n")));
-            let text = format!("{verb} question {}: {}: {decision}", found.id, found.title);
-            Ok(HumanAnswer { text: text.trim_end_matches([':', ' ']).to_owned(), actor })
+            let answer = HumanAnswer::new(verb, WaitingKind::Question, &found.id, actor);
+            Ok(HumanAnswer { what: found.title, text: decision, ..answer })
         }
     }
 }

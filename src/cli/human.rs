@@ -1,10 +1,46 @@
 //! Asks for the human that some commands require, and prints why one is refused. Refuses what the organization does
 //! not allow any user.
 
+use std::path::Path;
+
 use super::{Console, EXIT_FOUND};
 use policyd_app::workspace::human::{self, Actor};
+use policyd_record::notice::{LoggedAnswer, answer_entry};
+use policyd_report::overview::WaitingKind;
 use policyd_store::configuration::{Configuration, ConfigurationOwner, Pins};
+use policyd_store::decision_log::log_decision;
 use policyd_world::World;
+
+/// The answer of a human to something that waited, for the decision log.
+pub(super) struct HumanAnswer {
+    /// What was done with it, such as `approve`.
+    pub(super) verb: &'static str,
+    /// What waited, as the inbox names it.
+    pub(super) kind: WaitingKind,
+    pub(super) id: String,
+    /// What it is about.
+    pub(super) what: String,
+    /// What the human added.
+    pub(super) text: String,
+    pub(super) actor: Actor,
+}
+
+impl HumanAnswer {
+    /// Returns an answer without texts.
+    pub(super) fn new(verb: &'static str, kind: WaitingKind, id: &str, actor: Actor) -> Self {
+        let (what, text) = (String::new(), String::new());
+        Self { verb, kind, id: id.to_owned(), what, text, actor }
+    }
+
+    /// Logs the answer in the project of a state directory.
+    pub(super) fn log(&self, world: &dyn World, state_dir: &Path) {
+        let Self { verb, kind, id, what, text, actor } = self;
+        let item = LoggedAnswer { verb, kind: kind.name(), id, texts: &[what, text] };
+        let entry = answer_entry(world.now(), &item, actor.text());
+        // The answer itself stands.
+        let _unlogged = log_decision(world, state_dir, entry);
+    }
+}
 
 /// Requires that a human runs this command and confirms the action; returns who it is, or the exit code
 /// of the refusal, which is printed.

@@ -3,15 +3,14 @@
 use serde_json::json;
 
 use super::arguments::{AnswerArguments, InboxAction, InboxArguments};
-use super::{Console, EXIT_OK, EXIT_USAGE, ListFormat, allow, error, pause};
-use crate::human::require_human;
+use super::{Console, EXIT_OK, EXIT_USAGE, ListFormat, allow, error};
+use crate::human::{HumanAnswer, require_human};
 use crate::lists::print_empty;
 use policyd_app::dashboard::ItemAnswer;
 use policyd_app::inbox::{self, InboxItem};
 use policyd_app::workspace::project;
 use policyd_facts::shell::quote;
 use policyd_record::mask::mask;
-use policyd_record::notice::SwitchKind;
 use policyd_record::paint::TextColor;
 use policyd_record::table::{Align, TextCell, TextTable};
 use policyd_report::overview::WaitingKind;
@@ -132,9 +131,9 @@ fn answer(world: &dyn World, console: &mut Console<'_>, arguments: &AnswerArgume
         Err(error) => error::report(console, &error),
         Ok(queued) => {
             let at = project::at(world, directory);
-            let line = format!("{verb} {} {}: {what}", item.kind.name(), item.id);
-            let line = if text.is_empty() { line } else { format!("{line}: {text}") };
-            pause::log(world, &at, SwitchKind::Answer, None, line, &actor);
+            let answer =
+                HumanAnswer { what, text, ..HumanAnswer::new(verb, item.kind, &item.id, actor) };
+            answer.log(world, &at.state);
             console.print(&format!("recorded: {verb} {} {}\n", item.kind.name(), item.id));
             print_related(console, inbox_item, approved);
             if let Some(why) = queued {

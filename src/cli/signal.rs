@@ -13,7 +13,7 @@ use super::{
     Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, EXIT_USAGE, ListFormat, SignalAction,
     SignalArguments, pack,
 };
-use crate::human::{refuse_agent, require_human};
+use crate::human::{HumanAnswer, refuse_agent, require_human};
 use crate::lists::print_empty;
 use policyd_app::sharing::{COMMAND, QUICK, SyncLimits};
 use policyd_app::tasks::{self, Stores, signal_fields};
@@ -24,6 +24,7 @@ use policyd_evaluation::signals;
 use policyd_fact_table::words;
 use policyd_policy::records;
 use policyd_policy::signals::{SignalKind, SignalStorage, Signals};
+use policyd_report::overview::WaitingKind;
 use policyd_state::signal::{End, SignalEvent};
 use policyd_store::file::Durability;
 use policyd_store::shared::SharedSignalEnd;
@@ -79,13 +80,13 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &Sign
         limits: limits.and_then(),
     };
     if shared.is_none() {
-        return command.act(console, &arguments.action);
+        return command.act(console, &arguments.action, &mut None);
     }
-    let code = around(world, console, files, limits, |console, _| {
+    let code = around(world, console, files, limits, |console, _, answer| {
         if let Err(error) = command.store.take_over_ends(world.now()) {
             console.eprint(&format!("answers of other hosts were not taken over: {error}"));
         }
-        command.act(console, &arguments.action)
+        command.act(console, &arguments.action, answer)
     });
     let mut reasons = stores.degraded();
     reasons.extend(command.store.degraded().filter(|it| !reasons.contains(it)));
@@ -95,7 +96,12 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &Sign
 
 impl SignalCommand<'_, '_> {
     /// Runs one action on the local copy.
-    fn act(&self, console: &mut Console<'_>, action: &SignalAction) -> u8 {
+    fn act(
+        &self,
+        console: &mut Console<'_>,
+        action: &SignalAction,
+        logged: &mut Option<HumanAnswer>,
+    ) -> u8 {
         let answer = match action {
             SignalAction::Emit { name, fields, from, expires } => {
                 self.emit(console, name, fields, from, *expires)
@@ -111,9 +117,11 @@ impl SignalCommand<'_, '_> {
                 answer.map(|it| self.print_answer(console, &it, id))
             }
             SignalAction::Approve { id, decision, by } => {
-                self.decide(console, id, by, Some(decision), "")
+                self.decide(console, id, by, Some(decision), "", logged)
             }
-            SignalAction::Reject { id, reason, by } => self.decide(console, id, by, None, reason),
+            SignalAction::Reject { id, reason, by } => {
+                self.decide(console, id, by, None, reason, logged)
+            }
             SignalAction::History { limit, signal } => {
                 Ok(self.history(console, *limit, signal.as_deref()))
             }
@@ -335,11 +343,14 @@ impl SignalCommand<'_, '_> {
         by: &Option<String>,
         decision: Option<&String>,
         reason: &str,
+        logged: &mut Option<HumanAnswer>,
     ) -> Result<u8, WorldError> {
         let verb = if decision.is_some() { "approve" } else { "reject" };
-        if let Err(code) = require_human(self.world, console, &format!("{verb} `{id}`")) {
-            return Ok(code);
-        }
+        let actor = match require_human(self.world, console, &format!("{verb} `{id}`")) {
+            Ok(actor) => actor,
+            Err(code) => return Ok(code),
+        };
+        let text = decision.map_or(reason, String::as_str);
         let (by, now) = (self.actor_or_user(by), self.world.now());
         let answer = match decision {
             Some(decision) => self.store.approve(id, &by, decision, now)?,
@@ -351,9 +362,11 @@ impl SignalCommand<'_, '_> {
                     .as_str()
                     .to_owned(),
                 by,
-                text: decision.map_or(reason, String::as_str).to_owned(),
+                text: text.to_owned(),
             };
             if let Some(code) = self.answer_other(console, id, end) {
+                let answer = HumanAnswer::new(verb, WaitingKind::RemoteSignal, id, actor);
+                *logged = Some(HumanAnswer { text: text.to_owned(), ..answer });
                 return Ok(code);
             }
             let waiting: Vec<String> = {
@@ -371,6 +384,9 @@ impl SignalCommand<'_, '_> {
         if let SignalOutcome::Ended(request, End::Approved | End::Rejected, _) = &answer {
             let problem = self.stores.answered(request, decision.is_some());
             problem.iter().for_each(|it| console.eprint(it));
+            let answer = HumanAnswer::new(verb, WaitingKind::Signal, &request.id, actor);
+            let (what, text) = (request.name.clone(), text.to_owned());
+            *logged = Some(HumanAnswer { what, text, ..answer });
         }
         Ok(self.print_answer(console, &answer, id))
     }

@@ -13,6 +13,7 @@ use super::{
     Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, EXIT_USAGE, ListFormat, StoreAction, StorePlace,
     pack,
 };
+use crate::human::HumanAnswer;
 use policyd_app::sharing;
 use policyd_app::workspace::project;
 use policyd_base::limits::SHARED_STORE_WAIT;
@@ -72,19 +73,21 @@ fn sync(
 }
 
 /// Runs an action of another command on a current copy, and sends its changes. The action receives whether the copy is
-/// current. The synchronizations share the time of the limits, with what the action does within it.
+/// current, and where it puts the answer of a human, which is logged unless the server refused it. The synchronizations share
+/// the time of the limits, with what the action does within it.
 pub(super) fn around(
     world: &dyn World,
     console: &mut Console<'_>,
     files: LocalFiles<'_>,
     limits: SyncLimits<'_>,
-    act: impl FnOnce(&mut Console<'_>, bool) -> u8,
+    act: impl FnOnce(&mut Console<'_>, bool, &mut Option<HumanAnswer>) -> u8,
 ) -> u8 {
+    let mut answer = None;
     let left = Cell::new(limits.wait);
     let limits = if limits.left.is_some() { limits } else { limits.within(&left) };
     let before = sync(world, console, files, limits);
     let waited = sharing::waiting_count(world, files.root);
-    let code = act(console, before.is_current);
+    let code = act(console, before.is_current, &mut answer);
     let is_changed = sharing::waiting_count(world, files.root) > waited;
     register_project(world, files.root);
     let is_rejected = sharing::has_waiting(world, files.root)
@@ -96,7 +99,16 @@ pub(super) fn around(
              help: `policyd store sync` sends it at once",
         );
     }
-    if is_rejected && code == EXIT_OK { EXIT_BROKEN } else { code }
+    if code != EXIT_OK {
+        return code;
+    }
+    if is_rejected {
+        return EXIT_BROKEN;
+    }
+    if let Some(answer) = answer {
+        answer.log(world, files.root);
+    }
+    EXIT_OK
 }
 
 /// Lists the project of the working directory, if it has state: what waits in it is in the inbox, although no session ran.

@@ -409,6 +409,27 @@ pub fn notice_entry(now: Timestamp, kind: NoticeKind, notice: Notice) -> Json {
     entry.to_json()
 }
 
+/// What a human decided about something that waited.
+#[derive(Debug, Clone, Copy)]
+pub struct LoggedAnswer<'a> {
+    /// What was done with it, such as `approve`.
+    pub verb: &'a str,
+    /// What waited, as the inbox names it.
+    pub kind: &'a str,
+    pub id: &'a str,
+    /// What it is about, and what the human added. Empty texts are left out.
+    pub texts: &'a [&'a str],
+}
+
+/// The entry of a human's answer: `approve question e-1: Use v2?: yes, but later`.
+#[must_use]
+pub fn answer_entry(now: Timestamp, answer: &LoggedAnswer<'_>, by: String) -> Json {
+    let LoggedAnswer { verb, kind, id, texts } = answer;
+    let texts = texts.iter().map(|it| it.trim()).filter(|it| !it.is_empty());
+    let text = texts.fold(format!("{verb} {kind} {id}"), |text, it| format!("{text}: {it}"));
+    switch_entry(now, SwitchKind::Answer, None, mask(&text).0.into_owned(), by)
+}
+
 /// The entry of a user who turns policyd off or on.
 #[must_use]
 pub fn switch_entry(

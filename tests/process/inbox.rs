@@ -67,8 +67,27 @@ fn each_command_that_answers_a_question_is_logged() {
     let world = waiting();
     let id = items(&world).into_iter().find(|(kind, _)| kind == "question").unwrap().1;
     done(&world, &format!("escalation resolve {id} --decision rotated"));
-    let log = done(&world, "log --format json");
-    assert!(log.contains(&format!("approve question {id}")) && log.contains("rotated"), "{log}");
+    let logged = |part: &str| {
+        let log = done(&world, "log --format json");
+        assert!(log.contains(part) && log.contains("ada"), "{part}: {log}");
+    };
+    logged(&format!("approve question {id}: Rotate passwords: rotated"));
+    let id = items(&world).into_iter().find(|(kind, _)| kind == "signal").unwrap().1;
+    done(&world, &format!("signal reject {id} --reason unused"));
+    logged(&format!("reject signal {id}: HUMAN_REVIEW_NEEDED: unused"));
+    done(&world, "breaker trip api/x --reason maintenance");
+    done(&world, "breaker reset api/x");
+    logged("reset breaker api/x");
+    for (line, part) in [
+        ("dlq retry t1 --force", "retry dead letter t1"),
+        ("dlq abandon t2 --reason old", "abandon dead letter t2: old"),
+        ("dlq resolve t3", "resolve dead letter t3"),
+    ] {
+        let id = line.split(' ').nth(2).unwrap();
+        done(&world, &format!("dlq add {id} --title T --error E --immediately"));
+        done(&world, line);
+        logged(part);
+    }
 }
 
 #[test]

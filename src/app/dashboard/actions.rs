@@ -23,7 +23,7 @@ use crate::workspace::human::Actor;
 use crate::workspace::project;
 use policyd_base::limits::COMMAND_LOCK_WAIT;
 use policyd_record::mask::mask;
-use policyd_record::notice::{SwitchKind, switch_entry};
+use policyd_record::notice::{LoggedAnswer, answer_entry};
 use policyd_report::overview::WaitingKind;
 use policyd_state::approval::ApprovalEffect;
 use policyd_state::breaker::BreakerEvent;
@@ -190,20 +190,14 @@ impl FormAction<'_> {
 
     /// Logs an answer in the project, with the human who gave it.
     fn log(&self, path: &str) {
-        let text = match path {
-            "/answer" => {
-                let (verdict, kind) = (self.field("verdict"), self.field("kind"));
-                format!("{verdict} {kind} {}: {}", self.field("id"), self.field("decision"))
-            }
-            "/task" => {
-                let (action, id) = (self.field("action"), self.field("id"));
-                format!("{action} dead letter {id}: {}", self.field("reason"))
-            }
-            _ => format!("reset breaker {}", self.field("key")),
+        let (verb, kind, id, text) = match path {
+            "/answer" => ("verdict", self.field("kind"), "id", "decision"),
+            "/task" => ("action", WaitingKind::DeadLetter.name(), "id", "reason"),
+            _ => ("", WaitingKind::Breaker.name(), "key", ""),
         };
-        let text = mask(text.trim_end_matches([':', ' '])).0.into_owned();
-        let now = self.world.now();
-        let entry = switch_entry(now, SwitchKind::Answer, None, text, self.actor.text());
+        let verb = if verb.is_empty() { "reset" } else { self.field(verb) };
+        let item = LoggedAnswer { verb, kind, id: self.field(id), texts: &[self.field(text)] };
+        let entry = answer_entry(self.world.now(), &item, self.actor.text());
         // The answer itself stands.
         let _unlogged = log_decision(self.world, &self.open.project.state, entry);
     }

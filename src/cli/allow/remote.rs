@@ -2,12 +2,13 @@
 
 use serde_json::json;
 
-use crate::human::require_human;
+use crate::human::{HumanAnswer, require_human};
 use crate::{Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, EXIT_USAGE, ListFormat};
 use policyd_app::sharing::{self, COMMAND};
 use policyd_app::workspace::human::shown;
 use policyd_app::workspace::project::Project;
 use policyd_evaluation::call_code;
+use policyd_report::overview::WaitingKind;
 use policyd_state::approval::{ApprovalEffect, CallRequest};
 use policyd_store::file::Durability;
 use policyd_store::shared::settings::SharedSubject;
@@ -153,7 +154,19 @@ pub(super) fn answer(
         Err(code) => return code,
     };
     match store.answer(id, answer.allowed, actor.user(), COMMAND.and_then()) {
-        Ok(result) => print_result(console, request, answer, result),
+        Ok(result) => {
+            let is_given = !matches!(
+                result,
+                AnswerResult::Sent(ApprovalEffect::AlreadyAnswered | ApprovalEffect::Nothing)
+            );
+            if is_given {
+                let kind = WaitingKind::Call;
+                let verb = if answer.allowed { kind.yes() } else { "reject" };
+                let given = HumanAnswer::new(verb, kind, &code, actor);
+                HumanAnswer { what: line(request), ..given }.log(world, &project.state);
+            }
+            print_result(console, request, answer, result)
+        }
         Err(error) => {
             let text = format!(
                 "{error}\nhelp: the account in `store.url` needs the role `policyd_human`; nothing was answered"

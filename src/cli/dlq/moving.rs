@@ -5,26 +5,36 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::{CopyLimits, refused, report_problems, unknown};
-use crate::human::require_human;
+use crate::human::{HumanAnswer, require_human};
 use crate::{Console, DlqRetry, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, ListFormat};
 use policyd_app::sharing::SyncLimits;
 use policyd_app::tasks::{ClaimError, ReviewedTasks, Stores};
 use policyd_evaluation::dead_letter::cause;
+use policyd_report::overview::WaitingKind;
 use policyd_state::dead_letter::{Hints, Task, TaskClaim, TaskEvent, TaskQueue};
 
 /// Requeues a task. With a new hint, such as another approach, the review decides. Without one, the command decides.
-pub(super) fn retry(stores: &Stores<'_>, console: &mut Console<'_>, arguments: &DlqRetry) -> u8 {
+pub(super) fn retry(
+    stores: &Stores<'_>,
+    console: &mut Console<'_>,
+    arguments: &DlqRetry,
+    answer: &mut Option<HumanAnswer>,
+) -> u8 {
     let (id, lists) = (&arguments.task, stores.queues.peek());
     let Some(task) = lists.find(id) else { return unknown(stores, console, &lists, id) };
     if arguments.force || is_a_humans(task) {
         let action = format!("requeue task `{id}`");
-        if let Err(code) = require_human(stores.world, console, &action) {
-            return code;
+        match require_human(stores.world, console, &action) {
+            Ok(actor) => {
+                *answer = Some(HumanAnswer::new("retry", WaitingKind::DeadLetter, id, actor))
+            }
+            Err(code) => return code,
         }
     }
     let at_work = !matches!(task.place, TaskQueue::DeadLetter | TaskQueue::Abandoned);
     if at_work && task.waits_for.is_empty() {
         console.print(&format!("{id}: is at work already ({})\n", task.place.as_str()));
+        *answer = None;
         return EXIT_OK;
     }
     if task.redrives >= stores.policy.dead_letter.redrive_times && !arguments.force {
@@ -73,19 +83,32 @@ pub(super) fn abandon(
     console: &mut Console<'_>,
     id: &str,
     reason: &str,
+    answer: &mut Option<HumanAnswer>,
 ) -> u8 {
     match require_human(stores.world, console, &format!("abandon task `{id}`")) {
         Ok(actor) => {
-            moved(stores, console, id, "abandoned", TaskEvent::GivenUp { reason }, &actor.text())
+            let by = actor.text();
+            let given = HumanAnswer::new("abandon", WaitingKind::DeadLetter, id, actor);
+            *answer = Some(HumanAnswer { text: reason.to_owned(), ..given });
+            moved(stores, console, id, "abandoned", TaskEvent::GivenUp { reason }, &by)
         }
         Err(code) => code,
     }
 }
 
 /// Says that a task is done.
-pub(super) fn resolve(stores: &Stores<'_>, console: &mut Console<'_>, id: &str) -> u8 {
+pub(super) fn resolve(
+    stores: &Stores<'_>,
+    console: &mut Console<'_>,
+    id: &str,
+    answer: &mut Option<HumanAnswer>,
+) -> u8 {
     match require_human(stores.world, console, &format!("mark task `{id}` as done")) {
-        Ok(actor) => moved(stores, console, id, "resolved", TaskEvent::Resolved, &actor.text()),
+        Ok(actor) => {
+            let by = actor.text();
+            *answer = Some(HumanAnswer::new("resolve", WaitingKind::DeadLetter, id, actor));
+            moved(stores, console, id, "resolved", TaskEvent::Resolved, &by)
+        }
         Err(code) => code,
     }
 }
