@@ -115,7 +115,7 @@ fn operand_behind(tokens: &[AwkToken]) -> &[AwkToken] {
     tokens.get(..end).unwrap_or_default()
 }
 
-/// Returns what stands in the parentheses behind a word.
+/// Returns the tokens in the parentheses behind a word.
 fn operand_in_parentheses(tokens: &[AwkToken]) -> &[AwkToken] {
     let [_, AwkToken::Sign('('), tokens @ ..] = tokens else { return &[] };
     let mut depth = 1_usize;

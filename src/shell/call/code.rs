@@ -4,14 +4,13 @@
 //! arguments are literals or simple variables.
 //! Does not contain: a parser of any language (a heuristic finds the calls), PowerShell (`powershell`).
 
-use std::borrow::Cow;
-use std::collections::BTreeMap;
 use std::ops::Range;
-use std::str::Chars;
 
 use super::awk::is_awk;
 use super::code_flow::{CallSite, CodeFlow};
+use super::code_names::NameBindings;
 use super::code_requests::{CLIENT, method, request_options};
+use super::code_syntax::{arguments, literals, without_require};
 use super::code_text::{UNKNOWN, path_text, shell_text, simplified};
 use super::invocation::{Invocation, StandardInput, is_standard_input};
 use super::powershell;
@@ -21,7 +20,6 @@ use super::shell_state::ShellState;
 use super::shell_text::ShellText;
 use super::wrappers::line;
 use crate::glob::word_matches;
-use crate::shell::escape_number;
 
 /// The subcommand of `deno` and `bun` before a file.
 const RUNS: &str = "run";
@@ -39,17 +37,6 @@ const BARE: [&str; 2] = ["perl", "ruby"];
 const COMMANDS: [&str; 3] = ["perl", "ruby", "php"];
 /// Modules whose functions start programs.
 const MODULES: [&str; 5] = ["child_process", "subprocess", "os", "Kernel", "commands"];
-/// Functions that make a path or a request of a text.
-const MADE_OF_TEXT: [&str; 8] = [
-    "Path(",
-    "pathlib.Path(",
-    "urllib.request.Request(",
-    "request.Request(",
-    "Request(",
-    "URI(",
-    "URI.parse(",
-    "new URL(",
-];
 /// Letters of options of interpreters that take the rest of their word: `perl -MEncode`.
 const TAKES_REST: [char; 7] = ['M', 'm', 'I', 'r', 'W', 'X', 'l'];
 
@@ -150,7 +137,10 @@ impl Scanner<'_> {
             self.run_awk_targets(program, code, scope);
         }
         let simple = simplified(program, code);
-        let names = NameBindings::of(&simple);
+        let Some(names) = NameBindings::of(program, &simple) else {
+            self.mark_over_limit("its code has very many values, or deeply nested ones");
+            return;
+        };
         let code = &*without_require(&simple);
         let knowledge = self.context.knowledge;
         let fits =
@@ -171,31 +161,36 @@ impl Scanner<'_> {
         let around = CodeAround { program, code, names: &names, listed: &listed };
         let mut programs = Vec::new();
         for call in &found {
-            if !self.spend_steps(call.arguments.iter().map(String::len).sum()) {
-                return;
-            }
             self.find_line(code, &call.arguments);
-            programs.push(self.run_call(call, &around, scope));
+            let mut started = Vec::new();
+            for arguments in names.put_in(&call.arguments) {
+                if !self.spend_steps(arguments.iter().map(String::len).sum()) {
+                    return;
+                }
+                started.extend(self.run_call(call, &arguments, &around, scope));
+            }
+            programs.push(started);
         }
         self.add_flow(&found, &programs, &around, scope);
     }
 
-    /// Runs what one call in code is like. Returns the indexes of the programs that print what it returns.
+    /// Runs what one call in code is like, with values instead of names. Returns the indexes of the programs that print what it
+    /// returns.
     fn run_call(
         &mut self,
         call: &FoundCall<'_>,
+        arguments: &[String],
         around: &CodeAround<'_>,
         scope: &mut ShellState,
     ) -> Vec<usize> {
         let row = call.row;
-        let arguments = around.names.put_in(call.arguments.clone());
         if row.code {
             return Vec::new();
         }
-        if let Some(command) = opened_pipe(&row.call, &arguments) {
+        if let Some(command) = opened_pipe(&row.call, arguments) {
             return self.scan_text(&command, &mut scope.clone(), &StandardInput::default()).from;
         }
-        if let Some(path) = opened_to_write(&row.call, &arguments) {
+        if let Some(path) = opened_to_write(&row.call, arguments) {
             let words = vec![ShellText::known("tee"), ShellText::known(path)];
             return self.run_words(words, around.program, scope).from;
         }
@@ -335,13 +330,13 @@ fn is_address(text: &ShellText) -> bool {
 
 /// A call that code contains.
 #[derive(Debug)]
-struct FoundCall<'r> {
+pub(super) struct FoundCall<'r> {
     row: &'r CodeCall,
     /// Where its name begins.
     at: usize,
     /// Where its arguments begin.
     inside: usize,
-    arguments: Vec<String>,
+    pub(super) arguments: Vec<String>,
 }
 
 /// What the calls of a piece of code have in common.
@@ -358,7 +353,7 @@ impl CodeAround<'_> {
     fn words(&self, part: &Range<usize>) -> Vec<ShellText> {
         let text = self.code.get(part.clone()).unwrap_or_default();
         let named = text.split(|c: char| !(c.is_alphanumeric() || c == '_'));
-        let named = named.filter_map(|it| self.names.values.get(it));
+        let named = named.flat_map(|it| self.names.values(it));
         let words = literals(text).into_iter().chain(named.flat_map(|it| literals(it)));
         let is_word = |it: &String| !it.is_empty() && !it.contains(char::is_whitespace);
         words.filter(is_word).map(ShellText::known).collect()
@@ -409,120 +404,6 @@ impl Scanner<'_> {
         let before = first.and_then(|it| code.get(..code.find(it)?));
         self.line = before.map_or(0, |it| it.matches('\n').count() + 1);
     }
-}
-
-/// Names that a piece of code defines by simple statements.
-#[derive(Debug, Default)]
-struct NameBindings {
-    /// Variables with the literal text or list that they are set to.
-    values: BTreeMap<String, String>,
-    /// Imported modules and functions with their local names.
-    imported: Vec<(String, String)>,
-}
-
-impl NameBindings {
-    fn of(code: &str) -> Self {
-        let mut names = Self::default();
-        let mut others = Vec::new();
-        for statement in statements(code) {
-            let words: Vec<&str> = statement.split_whitespace().collect();
-            match words.as_slice() {
-                ["import", rest @ ..] => names.imports(&rest.join(" "), ""),
-                ["from", module, "import", rest @ ..] => names.imports(&rest.join(" "), module),
-                _ => others.push(statement),
-            }
-        }
-        // The second time, a name can have the value of a later one.
-        others.iter().chain(&others).for_each(|it| names.assigned(it));
-        for (at, module, _) in required(code) {
-            names.requires(code.get(..at).unwrap_or_default(), &module);
-        }
-        names
-    }
-
-    /// Records the name of `const a = require('module')` and those of `const {a, b: c} = require('module')`.
-    fn requires(&mut self, before: &str, module: &str) {
-        let Some(left) = before.trim_end().strip_suffix('=').map(str::trim_end) else { return };
-        let is_end = |c: char| !(c.is_alphanumeric() || c == '_' || c == '$');
-        let Some(members) = left.strip_suffix('}').and_then(|it| it.rsplit_once('{')) else {
-            let name = left.rsplit(is_end).next().unwrap_or_default();
-            self.imported.push((module.to_owned(), name.to_owned()));
-            return;
-        };
-        for member in members.1.split(',') {
-            let (name, known) = member.split_once(':').unwrap_or((member, member));
-            self.imported.push((format!("{module}.{}", name.trim()), known.trim().to_owned()));
-        }
-    }
-
-    /// Records `a as b, c`.
-    fn imports(&mut self, list: &str, module: &str) {
-        for item in list.trim_matches(['(', ')']).split(',') {
-            let words: Vec<&str> = item.split_whitespace().collect();
-            let (name, known) = match words.as_slice() {
-                [name] => (*name, *name),
-                [name, "as", known] => (*name, *known),
-                _ => continue,
-            };
-            let whole = if module.is_empty() { name.into() } else { format!("{module}.{name}") };
-            self.imported.push((whole, known.to_owned()));
-        }
-    }
-
-    /// Records `name = "text"`, `const name = ['a', 'b']`.
-    fn assigned(&mut self, statement: &str) {
-        let Some((name, value)) = statement.split_once('=') else { return };
-        let name = name.split_whitespace().next_back().unwrap_or_default();
-        let is_name = |c: char| c.is_alphanumeric() || "_$@".contains(c);
-        let value = value.trim();
-        // `Path("x")` counts as its text.
-        let made = MADE_OF_TEXT.iter().find_map(|it| value.strip_prefix(it));
-        let made =
-            made.filter(|_| value.ends_with(')')).and_then(|it| arguments(it).into_iter().next());
-        let value = made.unwrap_or_else(|| value.to_owned());
-        let value = self.values.get(value.trim()).cloned().unwrap_or(value);
-        if !name.is_empty() && name.chars().all(is_name) && value.starts_with(['"', '\'', '`', '['])
-        {
-            self.values.insert(name.to_owned(), value);
-        }
-    }
-
-    /// Returns all names that the code has for a function.
-    fn calls_of(&self, call: &str) -> impl Iterator<Item = String> {
-        let other = self.imported.iter().filter(|(whole, known)| whole != known);
-        let other = other.filter_map(|(whole, known)| {
-            let rest = call.strip_prefix(whole.as_str())?;
-            (rest.is_empty() || rest.starts_with('.')).then(|| format!("{known}{rest}"))
-        });
-        std::iter::once(call.to_owned()).chain(other)
-    }
-
-    /// Replaces variables by their values.
-    fn put_in(&self, arguments: Vec<String>) -> Vec<String> {
-        let put = |it: String| self.values.get(it.trim()).cloned().unwrap_or(it);
-        arguments.into_iter().map(put).collect()
-    }
-}
-
-/// Splits code into statements at semicolons and line ends outside of quotes.
-fn statements(code: &str) -> Vec<&str> {
-    let (mut found, mut start, mut quote) = (Vec::new(), 0, None);
-    let mut escaped = false;
-    for (at, c) in code.char_indices() {
-        match (quote, c) {
-            _ if escaped => escaped = false,
-            (_, '\\') => escaped = true,
-            (Some(open), c) if c == open => quote = None,
-            (None, '"' | '\'' | '`') => quote = Some(c),
-            (None, ';' | '\n') => {
-                found.push(code.get(start..at).unwrap_or_default().trim());
-                start = at + 1;
-            }
-            _ => {}
-        }
-    }
-    found.push(code.get(start..).unwrap_or_default().trim());
-    found
 }
 
 /// Returns whether an argument is a setting and not an operand: `ignore_errors=True`, `{force:
@@ -584,8 +465,9 @@ fn listed_folders<'r>(
 ) -> Vec<ShellText> {
     let calls = rows
         .flat_map(|row| names.calls_of(&row.call).flat_map(|it| calls(code, &it, names, false)));
-    let folders = calls.filter_map(|it| {
-        let first = names.put_in(it.arguments).into_iter().next()?;
+    let given = calls.flat_map(|it| names.put_in(&it.arguments));
+    let folders = given.filter_map(|it| {
+        let first = it.into_iter().next()?;
         let text = literals(&first).into_iter().next()?;
         // What a pattern matches lies in its directory.
         let wild = text.find(['*', '?', '[']).unwrap_or(text.len());
@@ -635,7 +517,12 @@ fn opened_to_write(call: &str, arguments: &[String]) -> Option<String> {
 }
 
 /// Returns the calls of a function, without their row. If `is_bare`, its arguments can be without brackets.
-fn calls(code: &str, name: &str, names: &NameBindings, is_bare: bool) -> Vec<FoundCall<'static>> {
+pub(super) fn calls(
+    code: &str,
+    name: &str,
+    names: &NameBindings,
+    is_bare: bool,
+) -> Vec<FoundCall<'static>> {
     let mut found = Vec::new();
     let call = |at, inside, arguments| FoundCall { row: &NO_ROW, at, inside, arguments };
     if name == "`" {
@@ -657,16 +544,17 @@ fn calls(code: &str, name: &str, names: &NameBindings, is_bare: bool) -> Vec<Fou
         // For a method, the argument is the object before the dot.
         if is_method {
             let owner = code.get(..at).unwrap_or_default();
-            let object = match owner.strip_suffix(')') {
-                Some(object) => object.rsplit_once('(').map(|(_, path)| path),
+            let objects: Vec<&str> = match owner.strip_suffix(')') {
+                Some(object) => object.rsplit_once('(').map(|(_, path)| path).into_iter().collect(),
                 // A name without a known path, such as `os` in `os.unlink(x)`, is not an argument.
                 None => {
                     let variable =
                         owner.rsplit(|c: char| !(c.is_alphanumeric() || c == '_')).next();
-                    variable.and_then(|it| names.values.get(it)).map(String::as_str)
+                    let values = variable.map(|it| names.values(it)).unwrap_or_default();
+                    values.iter().map(String::as_str).collect()
                 }
             };
-            found.extend(object.map(|it| call(at, end, vec![it.to_owned()])));
+            found.extend(objects.iter().map(|it| call(at, end, vec![(*it).to_owned()])));
             continue;
         }
         let after = code.get(end..).unwrap_or_default();
@@ -693,97 +581,3 @@ fn begins_value(text: &str) -> bool {
 /// The row of a call before it is known.
 static NO_ROW: CodeCall =
     CodeCall { call: String::new(), like: Vec::new(), only: Vec::new(), code: false };
-
-/// Returns each `require('module')`: where it begins, the last part of the module, and where it ends.
-fn required(code: &str) -> Vec<(usize, String, usize)> {
-    let found = code.match_indices("require(").filter_map(|(at, mark)| {
-        let rest = code.get(at + mark.len()..)?;
-        let quote = rest.chars().next().filter(|it| matches!(it, '"' | '\'' | '`'))?;
-        let (path, after) = rest.get(1..)?.split_once(quote)?;
-        let after = after.strip_prefix(')')?;
-        let module = path.rsplit(['/', ':']).next().unwrap_or(path);
-        let is_name =
-            !module.is_empty() && module.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
-        is_name.then(|| (at, module.to_owned(), code.len() - after.len()))
-    });
-    found.collect()
-}
-
-/// Returns code with the names of modules instead of the calls that load them: `fs.readFile` for `require('fs').readFile`.
-fn without_require(code: &str) -> Cow<'_, str> {
-    let found = required(code);
-    if found.is_empty() {
-        return Cow::Borrowed(code);
-    }
-    let (mut out, mut start) = (String::new(), 0);
-    for (at, module, end) in found {
-        out.push_str(code.get(start..at).unwrap_or_default());
-        out.push_str(&module);
-        start = end;
-    }
-    out.push_str(code.get(start..).unwrap_or_default());
-    Cow::Owned(out)
-}
-
-/// Splits the arguments up to the closing parenthesis.
-pub(super) fn arguments(text: &str) -> Vec<String> {
-    let (mut found, mut word, mut depth) = (Vec::new(), String::new(), 0_usize);
-    let mut quote: Option<char> = None;
-    let mut escaped = false;
-    for c in text.chars() {
-        match (quote, c) {
-            _ if escaped => escaped = false,
-            (Some(_), '\\') => escaped = true,
-            (Some(open), c) if c == open => quote = None,
-            (Some(_), _) => {}
-            (None, '"' | '\'' | '`') => quote = Some(c),
-            (None, '(' | '[' | '{') => depth += 1,
-            (None, ')' | ']' | '}' | ';' | '\n') if depth == 0 => break,
-            (None, ')' | ']' | '}') => depth -= 1,
-            (None, ',') if depth == 0 => {
-                found.push(std::mem::take(&mut word));
-                continue;
-            }
-            (None, _) => {}
-        }
-        word.push(c);
-    }
-    if !word.trim().is_empty() {
-        found.push(word);
-    }
-    found
-}
-
-/// Returns the string literals of a piece of code.
-fn literals(code: &str) -> Vec<String> {
-    let mut found = Vec::new();
-    let mut chars = code.chars();
-    while let Some(c) = chars.next() {
-        if !matches!(c, '"' | '\'' | '`') {
-            continue;
-        }
-        let mut text = String::new();
-        while let Some(next) = chars.next() {
-            match next {
-                '\\' => text.extend(unescaped(&mut chars)),
-                next if next == c => break,
-                next => text.push(next),
-            }
-        }
-        found.push(text);
-    }
-    found
-}
-
-/// Returns the character of an escape sequence that most languages share: `\x20`, `\040`. Any other
-/// escaped character is itself.
-pub(super) fn unescaped(chars: &mut Chars<'_>) -> Option<char> {
-    let first = chars.clone().next()?;
-    let code = match first {
-        'x' => chars.next().and_then(|_| escape_number(chars, 16, 2)),
-        '0'..='7' => escape_number(chars, 8, 3),
-        _ => return chars.next(),
-    };
-    let code = code.and_then(char::from_u32);
-    code.filter(|it| *it != '\0').or(Some(first))
-}

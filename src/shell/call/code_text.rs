@@ -6,7 +6,7 @@
 
 use std::borrow::Cow;
 
-use super::code::arguments;
+use super::code_syntax::{arguments, unescaped};
 use super::shell_text::ShellText;
 
 /// Expressions of several languages for the home directory.
@@ -280,7 +280,7 @@ pub(super) fn shell_text(expression: &str) -> Option<String> {
         let mut part = String::new();
         while let Some(next) = chars.next() {
             match next {
-                '\\' => part.extend(super::code::unescaped(&mut chars)),
+                '\\' => part.extend(unescaped(&mut chars)),
                 next if next == c => break,
                 next => part.push(next),
             }

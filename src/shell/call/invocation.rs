@@ -221,7 +221,7 @@ impl Invocation {
         })
     }
 
-    /// Returns the values of an option: `-o file`, `-ofile`, `--output file`, `--output=file`.
+    /// Returns the values of an option: `-o file`, `-ofile`, `--output file`, `--output=file`, `-output=file`.
     pub fn values<'a>(&'a self, option: &'a str) -> impl Iterator<Item = ShellText> + 'a {
         let words = self.args.iter().enumerate();
         let end = self.end_of_options();
@@ -242,6 +242,11 @@ impl Invocation {
                 };
             }
             let is_letter = option.len() == 2;
+            // Go and Java write long options with one dash: `-var-file=prod.tfvars`.
+            let joined = text.strip_prefix(option).and_then(|it| it.strip_prefix('='));
+            if let Some(value) = joined.filter(|_| !is_letter) {
+                return Some(arg.tail(text.len().saturating_sub(value.len())));
+            }
             let glued = text.strip_prefix(option).filter(|_| is_letter && !text.starts_with("--"));
             if let Some(value) = glued {
                 let value = arg.tail(text.len().saturating_sub(value.len()));

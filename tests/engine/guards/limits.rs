@@ -104,6 +104,19 @@ fn file_rows() -> Vec<LimitRow> {
             ),
             "node x.js".to_owned(),
         ),
+        (
+            "code_names::VALUES_MAX",
+            file(
+                "x.py",
+                format!("{}d = '/home/dev'\nrmtree(d)", each(500, |it| format!("d = '{it}'\n"))),
+            ),
+            "python3 x.py".to_owned(),
+        ),
+        (
+            "code_values::DEPTH_MAX",
+            file("x.py", format!("d = {}'/home/dev'{}\nrmtree(d)", "(".repeat(40), ")".repeat(40))),
+            "python3 x.py".to_owned(),
+        ),
         ("scanner::SCRIPTS_MAX", scripts, run(41)),
         ("scanner::SCRIPTS_BYTES_MAX", long, run(7)),
         (
