@@ -89,6 +89,8 @@ pub struct Facts {
     pub pending: Vec<PendingTool>,
     /// Tool calls that continue in the background, oldest first.
     pub background: Vec<PendingTool>,
+    /// Commands that were started in the background, oldest first. Later calls read their output.
+    pub background_runs: Vec<BackgroundRun>,
     /// Hashes of the ids of the last tool calls that ended, oldest first.
     pub ended: Vec<u64>,
     /// Reports of subagents, oldest first.
@@ -223,6 +225,19 @@ pub struct PendingTool {
     pub edited: Vec<EditUndo>,
     /// Session of a running command, or the session that the call polls; otherwise empty.
     pub session: String,
+    /// Position of the command in the background whose output the call reads, or 0.
+    pub reads: u64,
+}
+
+/// A command that was started in the background.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct BackgroundRun {
+    /// Id of the client, which is also in the name of the file with the output.
+    pub task: String,
+    /// Id of the call that started it.
+    pub call: String,
+    /// Position of that call.
+    pub seq: u64,
 }
 
 /// State of a file before an edit without a result.

@@ -78,6 +78,7 @@ impl Facts {
             compactions,
             pending,
             background,
+            background_runs,
             skills,
             subagents,
             agents,
@@ -111,7 +112,11 @@ impl Facts {
         findings.iter_mut().for_each(|it| change(&mut it.seq));
         change(&mut todos.last_seq);
         change(&mut compactions.last_seq);
-        pending.iter_mut().chain(background).for_each(|it| change(&mut it.seq));
+        for call in pending.iter_mut().chain(background) {
+            change(&mut call.seq);
+            change(&mut call.reads);
+        }
+        background_runs.iter_mut().for_each(|it| change(&mut it.seq));
         subagents.iter_mut().for_each(|it| change(&mut it.seq));
         agents.values_mut().chain(tools.latest.values_mut()).for_each(|it| change(&mut it.seq));
         skills.values_mut().for_each(&change);
@@ -133,6 +138,7 @@ impl Facts {
             agents,
             pending,
             background,
+            background_runs,
             ended,
             // The agent's own.
             sidechain: _,
@@ -174,6 +180,7 @@ impl Facts {
         keep_newest(&mut self.agents, agents);
         self.pending.extend(pending);
         self.background.extend(background);
+        self.background_runs.extend(background_runs);
         for hash in ended {
             push_bounded(&mut self.ended, hash, ENDED_CALLS_KEPT_MAX);
         }
@@ -189,6 +196,8 @@ impl Facts {
         keep_last(&mut self.findings, FINDINGS_KEPT_MAX.saturating_mul(8));
         self.pending.sort_by_key(|it| it.seq);
         keep_last(&mut self.pending, PENDING_TOOLS_MAX);
+        self.background_runs.sort_by_key(|it| it.seq);
+        keep_last(&mut self.background_runs, PENDING_TOOLS_MAX);
     }
 }
 

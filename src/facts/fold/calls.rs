@@ -7,7 +7,7 @@ use super::super::compiled::CompiledMatchers;
 use super::super::record::decode_input;
 use super::super::record::lenient::Either;
 use super::super::record::wire::Input;
-use super::super::{CommandOutcome, Facts, LatestCall, PendingTool, Tools};
+use super::super::{BackgroundRun, CommandOutcome, Facts, LatestCall, PendingTool, Tools};
 use super::{cut, masked_front, push_bounded};
 use policyd_base::limits::{
     INPUT_FIELD_BYTES_MAX, LATEST_CALLS_MAX, NAME_TEXT_MAX, PENDING_TOOLS_MAX, TOOL_NAMES_MAX,
@@ -61,12 +61,27 @@ impl Facts {
             subject: masked_front(subject, NAME_TEXT_MAX),
             edited,
             session: cut(session, NAME_TEXT_MAX).to_owned(),
+            reads: self.read_by(input),
         };
         push_bounded(&mut self.pending, pending, PENDING_TOOLS_MAX);
     }
 }
 
 impl Facts {
+    /// Returns the position of the command in the background whose output a call reads, or 0. The call names the task, or the
+    /// file with its output.
+    fn read_by(&self, input: &Input<'_>) -> u64 {
+        if self.background_runs.is_empty() {
+            return 0;
+        }
+        let command = input.command.text();
+        let reads = |it: &&BackgroundRun| {
+            [&*input.task_id, &*input.session_id].contains(&it.task.as_str())
+                || [&*input.file_path, command].iter().any(|text| text.contains(&it.task))
+        };
+        self.background_runs.iter().rev().find(reads).map_or(0, |it| it.seq)
+    }
+
     /// Keeps a call as the newest one of its tool, if the lens names the tool, and of the type of the subagent that it starts.
     fn keep_latest(&mut self, name: &str, input: &Input<'_>, lens: &CompiledMatchers) {
         let is_kept = lens.lens().kept_calls.contains(name);

@@ -260,12 +260,12 @@ fn verdict<'o>(
     lens: &CompiledMatchers,
 ) -> (CommandVerdict, &'o str) {
     match ending.outcome {
-        CommandOutcome::Pending | CommandOutcome::Denied | CommandOutcome::Background => {
-            return (CommandVerdict::Unknown, "");
-        }
-        CommandOutcome::Failed | CommandOutcome::Succeeded => {}
+        CommandOutcome::Pending | CommandOutcome::Denied => return (CommandVerdict::Unknown, ""),
+        CommandOutcome::Failed | CommandOutcome::Succeeded | CommandOutcome::Background => {}
     }
-    let decisive = is_decisive(kind, command, lens);
+    // What is read before the end shows it only by its text.
+    let is_open = ending.outcome == CommandOutcome::Background;
+    let decisive = !is_open && is_decisive(kind, command, lens);
     let line = |patterns: &LinePatterns| patterns.last_line(ending.output).map(str::trim);
     let hidden = || line(&kind.failed_if_hidden).filter(|_| !decisive);
     let exit_failed = ending.outcome == CommandOutcome::Failed;

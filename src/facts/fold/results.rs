@@ -3,10 +3,10 @@
 use policyd_shell::vocabulary::ShellVocabulary;
 use std::borrow::Cow;
 
-use super::super::command::CommandOutcome;
+use super::super::command::{CommandOutcome, CommandVerdict};
 use super::super::compiled::CompiledMatchers;
 use super::super::record::ToolResult;
-use super::super::{Facts, PendingTool, SubagentReport};
+use super::super::{BackgroundRun, Facts, PendingTool, SubagentReport};
 use super::calls::POLL;
 use super::commands::CallEnd;
 use super::{cut, masked_front, push_bounded};
@@ -35,9 +35,13 @@ impl Facts {
             denial: _,
             interrupted: _,
             background: _,
+            background_task,
             agent: _, // `reported`
         } = result;
-        let id = cut(id, NAME_TEXT_MAX);
+        // Some reports of the end name the task only.
+        let started = self.background_runs.iter().find(|it| it.task == **background_task);
+        let call = started.filter(|_| id.is_empty()).map(|it| it.call.clone());
+        let id = call.as_deref().unwrap_or_else(|| cut(id, NAME_TEXT_MAX));
         if !running.is_empty() {
             return self.runs_on(id, cut(running, NAME_TEXT_MAX));
         }
@@ -57,12 +61,16 @@ impl Facts {
         latest.filter(|it| it.seq == call.seq).for_each(|it| it.outcome = outcome);
         if outcome == CommandOutcome::Background {
             push_bounded(&mut self.background, call.clone(), PENDING_TOOLS_MAX);
+            self.add_background_run(cut(background_task, NAME_TEXT_MAX), &call);
         } else {
             self.end_call(&call.id);
         }
         if lens.is_shell_tool(&call.name) {
             let ending = CallEnd { outcome, exit_code: code, output: &output(result) };
             self.command_ended(call.seq, &ending, lens);
+        }
+        if call.reads > 0 {
+            self.background_read(call.reads, &text.text(), lens);
         }
         // A failed command can have written files; a denied command has not.
         let undone = match outcome {
@@ -149,6 +157,39 @@ impl Facts {
         }
     }
 
+    /// Records a command that was started in the background.
+    fn add_background_run(&mut self, task: &str, call: &PendingTool) {
+        if task.len() < TASK_BYTES_MIN {
+            return;
+        }
+        let run = BackgroundRun { task: task.to_owned(), call: call.id.clone(), seq: call.seq };
+        push_bounded(&mut self.background_runs, run, PENDING_TOOLS_MAX);
+    }
+
+    /// Records the output of a command in the background that a call read, and its end, if the client says it.
+    fn background_read(&mut self, seq: u64, text: &str, lens: &CompiledMatchers) {
+        let recent = self.commands.recent.iter();
+        let Some(command) = recent.rev().find(|it| it.seq == seq) else { return };
+        if matches!(command.verdict, CommandVerdict::Passed | CommandVerdict::Failed) {
+            return;
+        }
+        let code = tagged(text, "exit_code").and_then(|it| it.parse().ok());
+        let (outcome, exit_code) = match code {
+            Some(0) => (CommandOutcome::Succeeded, code),
+            Some(_) => (CommandOutcome::Failed, code),
+            None => (command.outcome, command.exit_code),
+        };
+        if code.is_some() {
+            // The client can report the end later, too.
+            let started = self.background_runs.iter().find(|it| it.seq == seq);
+            let id = started.map(|it| it.call.clone()).unwrap_or_default();
+            self.background.retain(|it| it.id != id);
+            self.end_call(&id);
+        }
+        let output = without_line_numbers(text);
+        self.command_ended(seq, &CallEnd { outcome, exit_code, output: &output }, lens);
+    }
+
     /// Records the position at which a subagent reported. Its work precedes the report.
     fn reported(&mut self, result: &ToolResult<'_>) {
         if result.agent.is_empty() {
@@ -173,6 +214,27 @@ impl Facts {
             self.tools.same_errors = 1;
         }
     }
+}
+
+/// Bytes of an id of a task, at least. A shorter text can be a part of other words.
+const TASK_BYTES_MIN: usize = 4;
+
+/// Returns the content of a tag.
+fn tagged<'t>(text: &'t str, tag: &str) -> Option<&'t str> {
+    let (_, rest) = text.split_once(&format!("<{tag}>"))?;
+    Some(rest.split_once(&format!("</{tag}>"))?.0.trim())
+}
+
+/// Returns a text without the numbers that a tool puts in front of the lines of a file.
+fn without_line_numbers(text: &str) -> Cow<'_, str> {
+    let lines: Option<Vec<&str>> = text.lines().map(numbered).collect();
+    lines.map_or(Cow::Borrowed(text), |it| Cow::Owned(it.join("\n")))
+}
+
+/// Returns a line behind its number.
+fn numbered(line: &str) -> Option<&str> {
+    let (number, rest) = line.trim_start().split_once(['\t', '\u{2192}'])?;
+    number.bytes().all(|b| b.is_ascii_digit()).then_some(rest)
 }
 
 /// Returns a compact hash of a call id.

@@ -3,7 +3,7 @@
 //! | how a command ended | where Claude Code records it |
 //! |---|---|
 //! | failed | `is_error: true`, and a result that begins with `Exit code N`; success has no number |
-//! | runs in the background | `toolUseResult.backgroundTaskId`; the end is a `<task-notification>` text that names the call, a status and the exit code |
+//! | runs in the background | `toolUseResult.backgroundTaskId`; the end is a `<task-notification>` text that names the call, a status and the exit code, or the result of a call that reads the task |
 //! | not run | `toolDenialKind`, or a result that begins as in `fold/results.rs` |
 
 use std::borrow::Cow;
@@ -106,7 +106,8 @@ fn ended_tasks(text: &str, entries: &mut Vec<RecordEntry<'_>>) {
             let (_, rest) = notification.split_once(&format!("<{name}>"))?;
             Some(rest.split_once(&format!("</{name}>"))?.0.trim())
         };
-        let (Some(call), Some(status)) = (field("tool-use-id"), field("status")) else { continue };
+        let Some(status) = field("status") else { continue };
+        let call = field("tool-use-id").unwrap_or_default();
         let summary = field("summary").unwrap_or_default();
         let exit_code = summary.rsplit_once("exit code ").and_then(|(_, rest)| {
             let end = rest.find(|it: char| !it.is_ascii_digit() && it != '-').unwrap_or(rest.len());
@@ -118,6 +119,7 @@ fn ended_tasks(text: &str, entries: &mut Vec<RecordEntry<'_>>) {
             error: status == "failed",
             interrupted: !matches!(status, "completed" | "failed"),
             agent: Cow::Owned(field("task-id").unwrap_or_default().to_owned()),
+            background_task: Cow::Owned(field("task-id").unwrap_or_default().to_owned()),
             exit_code,
             ..ToolResult::default()
         }));
@@ -300,6 +302,7 @@ fn block<'a>(
                     result.interrupted = details.interrupted.0;
                     result.background =
                         !details.background_task_id.is_empty() || details.is_async.0;
+                    result.background_task = details.background_task_id.0;
                     // A subagent that goes on in the background reports when it ends.
                     if !details.is_async.0 {
                         result.agent = details.agent_id.0;

@@ -139,6 +139,8 @@ pub struct ToolResult<'a> {
     pub interrupted: bool,
     /// Whether the call continues in the background.
     pub background: bool,
+    /// Id by which later calls read the output of a command in the background; otherwise empty.
+    pub background_task: Cow<'a, str>,
     /// Id of a task that the call created; otherwise empty.
     pub task_id: Cow<'a, str>,
     /// Id of the subagent that did the work; otherwise empty.

@@ -207,7 +207,7 @@ pub struct Input<'a> {
     pub query: Text<'a>,
     #[serde(borrow)]
     pub url: Text<'a>,
-    #[serde(borrow)]
+    #[serde(alias = "bash_id", alias = "shell_id", alias = "shellId", borrow)]
     pub session_id: Text<'a>,
 }
 

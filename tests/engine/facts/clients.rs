@@ -170,6 +170,58 @@ fn a_background_test_that_was_stopped_did_not_pass() {
 }
 
 #[test]
+fn the_output_of_a_background_test_counts_however_it_is_read() {
+    let file = "/tmp/tasks/b12ab34.output";
+    let start = [
+        r#"{"type":"assistant","message":{"content":[{"type":"tool_use","id":"t1","name":"Bash","input":{"command":"make test","run_in_background":true}}]}}"#.to_owned(),
+        format!(r#"{{"type":"user","message":{{"content":[{{"type":"tool_result","tool_use_id":"t1","content":"Command running in background with ID: b12ab34. Output is being written to: {file}"}}]}},"toolUseResult":{{"stdout":"","stderr":"","backgroundTaskId":"b12ab34"}}}}"#),
+    ];
+    let notice = r#"{"type":"user","origin":{"kind":"task-notification"},"message":{"content":"<task-notification>\n<task-id>b12ab34</task-id>\n<status>completed</status>\n<summary>Background command completed (exit code 0)</summary>\n</task-notification>"}}"#;
+    let read = |name: &str, input: &str, text: &str| {
+        format!(
+            r#"{{"type":"assistant","message":{{"content":[{{"type":"tool_use","id":"t2","name":"{name}","input":{input}}}]}}}}
+{{"type":"user","message":{{"content":[{{"type":"tool_result","tool_use_id":"t2","content":"{text}"}}]}}}}"#
+        )
+    };
+    let verdict = |rest: &[String]| {
+        let facts = fold(&[&start[..], rest].concat().join("\n"));
+        let test = facts.commands.by_kind.get("test").unwrap().last.as_ref().clone();
+        (test.text, test.outcome, test.verdict)
+    };
+    let ok = "Ran 1 test in 0.000s\\n\\nOK";
+    let ended = |code: u8, text: &str| {
+        format!(
+            "<status>completed</status>\\n\\n<exit_code>{code}</exit_code>\\n\\n<output>\\n{text}\\n</output>"
+        )
+    };
+    let task = r#"{"task_id":"b12ab34","block":true}"#;
+    let path = format!(r#"{{"file_path":"{file}"}}"#);
+    let cat = format!(r#"{{"command":"tail -5 {file}"}}"#);
+    let test = "make test".to_owned();
+    let passed = (test.clone(), CommandOutcome::Succeeded, CommandVerdict::Passed);
+    assert_eq!(verdict(&[read("TaskOutput", task, &ended(0, ok))]), passed);
+    assert_eq!(verdict(&[read("BashOutput", r#"{"bash_id":"b12ab34"}"#, &ended(0, ok))]), passed);
+    let numbered = "     1\\tRan 1 test in 0.000s\\n     2\\t\\n     3\\tOK";
+    assert_eq!(verdict(&[notice.to_owned(), read("Read", &path, numbered)]), passed);
+    assert_eq!(verdict(&[notice.to_owned(), read("Bash", &cat, ok)]), passed);
+    // A later report of the end changes nothing.
+    assert_eq!(verdict(&[read("TaskOutput", task, &ended(0, ok)), notice.to_owned()]), passed);
+    let failed = "FAILED (failures=1)\\nmake: *** [test] Error 1";
+    assert_eq!(
+        verdict(&[read("TaskOutput", task, &ended(2, failed))]),
+        (test.clone(), CommandOutcome::Failed, CommandVerdict::Failed)
+    );
+    // What is read before the end counts by its text only.
+    let running = (test.clone(), CommandOutcome::Background, CommandVerdict::Unknown);
+    assert_eq!(verdict(&[read("Bash", &cat, "collecting ...")]), running);
+    assert_eq!(verdict(&[]), running);
+    assert_eq!(
+        verdict(&[read("Bash", &cat, ok)]),
+        (test, CommandOutcome::Background, CommandVerdict::Passed)
+    );
+}
+
+#[test]
 fn subagents_work_counts_before_their_report() {
     let mut facts = sample("claude-code/transcript.subagent-work.main.jsonl");
     let lens = lens::builtin();

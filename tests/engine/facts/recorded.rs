@@ -99,6 +99,7 @@ fn parts_of_result(result: &ToolResult<'_>) -> Vec<Part> {
         denial,
         interrupted,
         background,
+        background_task,
         task_id,
         agent,
         running,
@@ -114,6 +115,7 @@ fn parts_of_result(result: &ToolResult<'_>) -> Vec<Part> {
         ("Result.denial", !denial.is_empty()),
         ("Result.interrupted", *interrupted),
         ("Result.background", *background),
+        ("Result.background_task", !background_task.is_empty()),
         ("Result.task_id", !task_id.is_empty()),
         ("Result.agent", !agent.is_empty()),
         ("Result.running", !running.is_empty()),
@@ -166,6 +168,7 @@ fn samples_show_what_each_client_records() {
     Prompt.text: claude_code, codex, copilot, gemini, opencode
     Result.agent: claude_code
     Result.background: claude_code
+    Result.background_task: claude_code
     Result.denial: opencode
     Result.error: claude_code, codex, opencode
     Result.exit_code: claude_code, codex, copilot, gemini, opencode
