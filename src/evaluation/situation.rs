@@ -261,17 +261,17 @@ pub fn exclude_undone(
     (settled, undone)
 }
 
-/// Removes generated and vendored files from the classes to which they do not belong. Returns their
+/// Removes generated and vendored files, and those of which only comments changed, from the classes to which they do not belong. Returns their
 /// indexes.
 pub fn exclude_generated(
     facts: &mut Facts,
     lens: &CompiledMatchers,
-    mut is_generated: impl FnMut(&str) -> bool,
+    mut is_generated: impl FnMut(&EditedFile) -> bool,
 ) -> Vec<usize> {
     let mut found = Vec::new();
     for (place, file) in facts.files.iter_mut().enumerate() {
         let matters = file.kinds.iter().any(|kind| lens.excepts_generated(kind));
-        if matters && is_generated(&file.path) {
+        if matters && is_generated(file) {
             lose_generated(file, lens);
             found.push(place);
         }

@@ -253,12 +253,14 @@ impl GateContext<'_> {
         let scratch =
             exclude_scratch(facts, &project_folders, &project::scratch_folders(self.world));
         let lens = &*self.words.lens;
-        let generated = exclude_generated(facts, lens, |path| self.reader().is_generated(path));
         let session_folder = self.store.paths(&self.request.event.session_id).folder;
         let before = match facts.files.is_empty() {
             true => BTreeMap::new(),
             false => edit_log::read(self.world, &session_folder),
         };
+        let generated = exclude_generated(facts, lens, |file| {
+            self.is_only_commented(file, &before) || self.reader().is_generated(&file.path)
+        });
         let (settled, undone) = exclude_undone(facts, |file| self.edit_effect(file, &before));
         let removed = exclude_removed(facts, |path| self.is_gone(&self.project.folder.join(path)));
         let fixed = exclude_fixed(facts, |path| self.file_now(&self.project.folder.join(path)));

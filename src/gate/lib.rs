@@ -19,6 +19,7 @@ mod call_files;
 mod calls;
 mod changed_code;
 mod client_rules;
+mod comments;
 mod context;
 mod context_usage;
 mod costs;

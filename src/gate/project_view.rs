@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use super::comments::without_comments;
 use super::context::GateContext;
 use policyd_base::limits::{
     HEADER_BYTES_MAX, HEADER_LINES_MAX, PROJECT_FILES_MAX, SIGN_BYTES_MAX, SIGN_FILES_MAX,
@@ -264,6 +265,20 @@ impl GateContext<'_> {
         }
     }
 
+    /// Returns whether the edits of a file changed only comments, by its content before each of them.
+    pub(super) fn is_only_commented(
+        &self,
+        file: &EditedFile,
+        before: &BTreeMap<String, Vec<String>>,
+    ) -> bool {
+        let edits = usize::try_from(file.edits).unwrap_or(usize::MAX);
+        let before = before.get(&file.path).filter(|it| it.len() >= edits && edits > 0);
+        let first = before.and_then(|it| it.get(it.len().saturating_sub(edits)));
+        let code = first.and_then(|it| it.split_once(' ')).map(|it| it.1);
+        let now = || snapshot(self.world, &self.project.folder.join(&file.path));
+        code.is_some_and(|code| now().is_some_and(|it| it.ends_with(&format!(" {code}"))))
+    }
+
     /// Records the content of the files that a tool call is about to edit.
     pub(super) fn record_before_edits(&self, session_folder: &Path) {
         let event = &self.request.event;
@@ -277,11 +292,15 @@ impl GateContext<'_> {
     }
 }
 
-/// Returns the checksum of a file; `absent` for a file that does not exist, `None` for one that is too
-/// large or cannot be read.
+/// Returns the checksum of a file, and that of its code without comments, separated by a space; `absent` for a file that does
+/// not exist, `None` for one that is too large or cannot be read.
 fn snapshot(world: &dyn World, path: &Path) -> Option<String> {
     match world.read(path, SNAPSHOT_BYTES_MAX) {
-        Ok(bytes) => Some(hex(&checksum(&[&bytes]))),
+        Ok(bytes) => {
+            let code = without_comments(path, &String::from_utf8_lossy(&bytes));
+            let [whole, code] = [bytes.as_slice(), code.as_bytes()].map(|it| hex(&checksum(&[it])));
+            Some(format!("{whole} {code}"))
+        }
         Err(policyd_world::WorldError::NotFound) => Some("absent".to_owned()),
         Err(_) => None,
     }

@@ -240,8 +240,8 @@ record! {
         globs: GLOBS => globs, "Path globs.";
         except: GLOBS => except, "Path globs that are not of this kind.";
         except_generated: Kind::Bool => except_generated,
-            "Whether generated and vendored files are not of this kind: by `.gitattributes`, or by \
-             their first lines.";
+            "Whether generated and vendored files (by `.gitattributes`, or by their first lines), and files of which only \
+             comments changed, are not of this kind.";
         shows_tests: Kind::Bool => shows_tests,
             "Whether a project with such a file has tests: `project.has_tests`.";
         use REPLACES;

@@ -1,5 +1,5 @@
 //! The content of files before edits: `before-edits.log` beside the state of a session. One line per edit: the
-//! checksum of the content and the path, separated by a tab.
+//! checksums of the content and the path, separated by a tab.
 //!
 //! A cache of evidence: a line that is lost makes an edit count, never disappear. Nothing is synced.
 

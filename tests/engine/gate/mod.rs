@@ -5,6 +5,7 @@ mod approvals;
 mod audit_log;
 mod breakers;
 mod cases;
+mod comment_edits;
 mod complete;
 mod copilot;
 mod decisions;
