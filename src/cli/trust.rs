@@ -180,7 +180,7 @@ fn print_difference(
     console.print("\n");
     match rules.as_deref() {
         None => console
-            .print("the rules cannot be compared, because the earlier version does not load\n"),
+            .print("the rules cannot be compared, because the earlier version is not known or does not load\n"),
         Some([]) => console.print("no rule, setting, or command is weaker, added, or removed\n"),
         Some(rules) => rules.iter().for_each(|it| console.print(&format!("{it}\n"))),
     }

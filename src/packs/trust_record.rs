@@ -7,6 +7,7 @@ use std::sync::Arc;
 use super::{FoundPack, grants, trust_store};
 use policyd_policy::Policy;
 use policyd_policy::load::Pack;
+use policyd_policy::remote::RemotePack;
 use policyd_record::mask::mask;
 use policyd_store::document::DocumentError;
 use policyd_store::trust::TrustedPack;
@@ -27,7 +28,8 @@ pub struct PackDifference {
     pub now: BTreeMap<String, String>,
     /// Whether the files are the same ones. Texts alone do not tell, because secrets in them are masked.
     pub is_same: bool,
-    /// Rules, settings, and commands that differ, weaker ones first. `None` if the earlier version does not load.
+    /// Rules, settings, and commands that differ, weaker ones first. `None` if the earlier version is not known as a whole, or does
+    /// not load.
     pub rules: Option<Vec<String>>,
 }
 
@@ -76,8 +78,8 @@ pub fn difference(world: &dyn World, found: &FoundPack, policy: &Policy) -> Opti
     let (since, is_same) = (trusted.since, texts.hash == found.content_hash());
     let before = Some(texts.files).filter(|_| is_of_trusted)?;
     let now = texts_of(found);
-    let rules = super::loaded(&found.with_pack(pack_of(folder, &before, found)));
-    let rules = rules.ok().map(|trusted| grants::changes(policy, &trusted));
+    let trusted = super::loaded(&found.with_pack(pack_of(folder, &before)));
+    let rules = trusted.ok().map(|trusted| grants::changes(policy, &trusted));
     Some(PackDifference { since, before, now, is_same, rules })
 }
 
@@ -85,21 +87,42 @@ fn text_store(world: &dyn World) -> Option<TrustedTextStore<'_>> {
     user::config_folder(world).map(|it| TrustedTextStore::new(world, &it))
 }
 
-/// Returns the texts of the files, with known secrets masked.
+/// Between the source of a remote pack and the name of its file.
+const OF_SOURCE: &str = ": ";
+
+/// Returns the texts of the files, with known secrets masked. Those of remote packs are named by their source, too.
 fn texts_of(found: &FoundPack) -> BTreeMap<String, String> {
-    let files = found.own_files().into_iter().flat_map(|it| &it.files);
-    files.map(|(name, source)| (name.clone(), mask(&source.text).0.into_owned())).collect()
+    let own = found.own_files().into_iter().flat_map(|it| &it.files);
+    let own = own.map(|(name, source)| (name.clone(), source));
+    let remote = found.remote().iter().flat_map(|pack| {
+        let files = pack.files.iter().flatten();
+        files.map(|(name, source)| (format!("{}{OF_SOURCE}{name}", pack.source), source))
+    });
+    let masked = |(name, source): (String, &Arc<Source>)| (name, mask(&source.text).0.into_owned());
+    own.chain(remote).map(masked).collect()
 }
 
-/// Returns the pack of texts. It extends the remote packs as they are now, because their texts were not saved.
-fn pack_of(folder: &Path, texts: &BTreeMap<String, String>, now: &FoundPack) -> Pack {
-    let files = texts.iter().map(|(file, text)| {
-        let name = folder.join(file).display().to_string();
-        (file.clone(), Arc::new(Source { name, text: text.clone() }))
-    });
-    Pack {
-        name: folder.display().to_string(),
-        files: files.collect(),
-        remote: now.remote().to_vec(),
+/// Returns the pack of texts. It does not load if it extended remote packs whose texts were not saved.
+fn pack_of(folder: &Path, texts: &BTreeMap<String, String>) -> Pack {
+    let mut pack = Pack { name: folder.display().to_string(), ..Pack::default() };
+    for (file, text) in texts {
+        let (source, file) = file.rsplit_once(OF_SOURCE).unwrap_or(("", file));
+        let name = match source {
+            "" => folder.join(file).display().to_string(),
+            source => format!("{source}{OF_SOURCE}{file}"),
+        };
+        let entry = (file.to_owned(), Arc::new(Source { name, text: text.clone() }));
+        let known = pack.remote.iter_mut().find(|it| it.source == source);
+        match known.map(|it| &mut it.files) {
+            Some(Ok(files)) => files.push(entry),
+            Some(Err(_)) => {}
+            None if source.is_empty() => pack.files.push(entry),
+            None => pack.remote.push(RemotePack {
+                source: source.to_owned(),
+                sha256: None,
+                files: Ok(vec![entry]),
+            }),
+        }
     }
+    pack
 }

@@ -91,6 +91,22 @@ fn a_project_overrides_an_entry_of_a_remote_pack() {
 }
 
 #[test]
+fn trust_shows_what_a_new_version_of_a_remote_pack_weakens() {
+    let scene = project();
+    assert_eq!(pack(&scene, "fetch").code, 0);
+    assert_eq!(call(&scene.world, &["trust"], b"").code, 0);
+    let mut files = team("1.1.0");
+    for (_, text) in &mut files {
+        *text = text.replace("decision: block", "decision: warn");
+    }
+    scene.world.serve(URL, archive(&listed(&files)));
+    assert_eq!(pack(&scene, "update").code, 0);
+    let out = call(&scene.world, &["trust"], b"").out;
+    assert!(out.contains("weaker   the guard no_deploy: block becomes warn"), "{out}");
+    assert!(out.contains("guards.yaml") && !out.contains("masked here"), "{out}");
+}
+
+#[test]
 fn trust_covers_the_content_of_a_remote_pack() {
     let scene = project();
     scene.world.put("/config/policyd/trust.json", "{\"version\":1,\"packs\":[]}");
