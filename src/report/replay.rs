@@ -33,8 +33,8 @@ impl ReplayScope<'_> {
 
 /// Inputs that no recording contains, and their effect.
 const NOT_RECORDED: &str = "\
-A recording has no results of probes, no preferences, and no remote. Rules that need them are unknown.
-Files have the content that the recorded edits gave them.";
+A recording has no results of probes, no preferences, and no remote. Rules that need them are unknown. Whether a project has
+tests is unknown, too, so code without a test run is blocked live more often. Files have the content of the recorded edits.";
 
 /// The report as JSON.
 #[must_use]

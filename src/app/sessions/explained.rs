@@ -119,7 +119,8 @@ fn pack_of(
     decided: OriginalDecision<'_>,
     lost: &mut Vec<String>,
 ) -> packs::FoundPack {
-    if choice == PackChoice::Named {
+    // The same pack, with the user's pack beneath it.
+    if choice == PackChoice::Named || today.folder() == decided.pack_folder {
         return today;
     }
     let then = packs::at(world, decided.pack_folder);

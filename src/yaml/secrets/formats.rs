@@ -280,7 +280,7 @@ pub(super) static PUBLISHED: [SecretFormat; 49] = [
 ];
 
 /// Formats that are secrets because of what is beside them, or that other texts have as well.
-pub(super) static BY_CONTEXT: [SecretFormat; 19] = [
+pub(super) static BY_CONTEXT: [SecretFormat; 20] = [
     // RFC 7519: `{"` in base64url begins with `eyJ`.
     SecretFormat::new(
         "JSON web token",
@@ -316,9 +316,18 @@ pub(super) static BY_CONTEXT: [SecretFormat; 19] = [
         "named value",
         Hint::Check(names_a_value),
         concat!(
-            r#"(?i)(?:passw(?:or)?d|\bpwd|secret|token|passphrase|credential"#,
+            r#"(?i)(?:passw(?:or)?d|secret|token|passphrase|credential"#,
             r#"|(?:api|access|private|secret|account|signing|encryption|master|shared|admin|service)[_-]?key)"#,
             r#"(?:\\?["'])?\s*[:=]\s*(?:\\?["'])?([^\s"'\\,;&|(){}\[\]<>$«=:]{3}[^\s"'\\,;&|(){}<>«]*)"#,
+        ),
+    ),
+    // The same of `pwd`, which is also the working directory of a shell.
+    SecretFormat::new(
+        "named value",
+        Hint::Check(names_a_value),
+        concat!(
+            r#"(?i)(?:^|[^$\{\w])pwd(?:\\?["'])?\s*[:=]\s*(?:\\?["'])?"#,
+            r#"([^\s"'\\,;&|(){}\[\]<>$«=:/][^\s"'\\,;&|(){}\[\]<>$«=:]{2}[^\s"'\\,;&|(){}<>«]*)"#,
         ),
     ),
     // The same of names that say less: only of values that look random.
