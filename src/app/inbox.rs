@@ -24,9 +24,8 @@ pub struct InboxItem {
     pub item: WaitingItem,
 }
 
-/// Returns what waits in all known projects, questions first.
-#[must_use]
-pub fn items(world: &dyn World) -> Vec<InboxItem> {
+/// Returns the known projects whose directories exist, and that of the working directory.
+pub fn known_projects(world: &dyn World) -> Vec<KnownProject> {
     let mut known = ProjectRegistry::new(world).all();
     let here = project::find(world, None);
     if !known.iter().any(|it| it.directory == here.main) {
@@ -34,6 +33,13 @@ pub fn items(world: &dyn World) -> Vec<InboxItem> {
         known.push(KnownProject { directory: here.main, state_dir: here.state, since });
     }
     known.retain(|it| world.stat(&it.directory).is_ok_and(|it| it.kind == FileKind::Folder));
+    known
+}
+
+/// Returns what waits in all known projects, questions first.
+#[must_use]
+pub fn items(world: &dyn World) -> Vec<InboxItem> {
+    let known = known_projects(world);
     let opened = known.iter().filter_map(|it| {
         Some((it.directory.clone(), OpenProject::of(world, it)?.state_dir(world)))
     });

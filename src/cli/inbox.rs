@@ -1,5 +1,7 @@
 //! `policyd inbox`: what waits for a human in all projects, and the answers.
 
+use std::cell::Cell;
+
 use serde_json::json;
 
 use super::arguments::{AnswerArguments, InboxAction, InboxArguments};
@@ -8,16 +10,23 @@ use crate::human::{HumanAnswer, require_human};
 use crate::lists::print_empty;
 use policyd_app::dashboard::ItemAnswer;
 use policyd_app::inbox::{self, InboxItem};
+use policyd_app::overview::OpenProject;
+use policyd_app::sharing::{self, COMMAND, SyncLimits};
+use policyd_app::tasks::{StoreLocation, Stores};
 use policyd_app::workspace::project;
+use policyd_base::limits::COMMAND_LOCK_WAIT;
 use policyd_facts::shell::quote;
 use policyd_record::mask::mask;
 use policyd_record::paint::TextColor;
 use policyd_record::table::{Align, TextCell, TextTable};
 use policyd_report::overview::WaitingKind;
+use policyd_store::file::Durability;
+use policyd_store::shared::{SharedStore, SyncError, SyncResult};
 use policyd_world::World;
 
 /// Lists what waits, or answers an item.
 pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &InboxArguments) -> u8 {
+    refresh(world).iter().for_each(|it| console.eprint(it));
     match &arguments.action {
         Some(InboxAction::Answer(answer)) => self::answer(world, console, answer),
         Some(InboxAction::List { format }) => list(world, console, *format),
@@ -188,4 +197,47 @@ fn print_related(console: &mut Console<'_>, answered: &InboxItem, approved: bool
             | WaitingKind::DeadLetter => {}
         }
     }
+}
+
+/// Takes over what other hosts of a shared store changed in all known projects, within the time of one command. Returns what
+/// the user should know.
+fn refresh(world: &dyn World) -> Vec<String> {
+    let left = Cell::new(COMMAND.wait);
+    let mut texts: Vec<String> = Vec::new();
+    for known in inbox::known_projects(world) {
+        let found = SharedStore::find(world, &known.state_dir, &Durability::default());
+        // The store is configured for all projects of the user.
+        if matches!(found, Ok(None)) {
+            break;
+        }
+        let Some(open) = OpenProject::of(world, &known) else { continue };
+        let done = open.fenced(world, |world| refresh_project(world, &open, COMMAND.within(&left)));
+        let said = done.unwrap_or_else(|error| {
+            vec![format!("{error}\nhelp: the local copy is used until then")]
+        });
+        let new: Vec<String> = said.into_iter().filter(|it| !texts.contains(it)).collect();
+        texts.extend(new);
+    }
+    texts
+}
+
+/// Takes over what other hosts changed in a project, the answers of humans to signals of this host included. A project without
+/// state stays without it.
+fn refresh_project(
+    world: &dyn World,
+    open: &OpenProject,
+    limits: SyncLimits<'_>,
+) -> Result<Vec<String>, SyncError> {
+    let (sessions, state_dir) = project::sessions(world, &open.project, &open.policy.settings);
+    if world.stat(&state_dir).is_err() {
+        return Ok(Vec::new());
+    }
+    let (state_dir, durability) = (state_dir.as_path(), &sessions.durability);
+    let synced = sharing::sync(world, state_dir, durability, limits)?;
+    let location = StoreLocation { state_dir, durability, lock_wait: COMMAND_LOCK_WAIT };
+    let stores = Stores::new(world, &open.policy, location);
+    stores.signals.take_over_ends(stores.now)?;
+    let SyncResult { rejected, notes, unread, .. } = synced.unwrap_or_default();
+    let all = rejected.iter().chain(&notes).chain(&unread);
+    Ok(all.map(|it| format!("shared store: {it}")).collect())
 }

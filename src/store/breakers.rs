@@ -7,6 +7,7 @@
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use std::time::Duration;
 
 use serde_json::{Map, Value};
@@ -43,22 +44,30 @@ pub struct BreakerStore<'a> {
     root: PathBuf,
     durability: Durability,
     lock_wait: Duration,
-    /// Why the last change might not survive a loss of power.
-    degraded: RefCell<Option<String>>,
+    /// Why the last change might not survive a loss of power. Clones share it.
+    degraded: Rc<RefCell<Option<String>>>,
+    /// Id of the answer of a human that the changes belong to.
+    answer: Option<String>,
 }
 
 impl<'a> BreakerStore<'a> {
     /// Returns the store of a state directory.
     #[must_use]
     pub fn new(world: &'a dyn World, root: &Path, durability: Durability) -> Self {
-        let (root, degraded) = (root.to_owned(), RefCell::default());
-        Self { world, root, durability, lock_wait: HOOK_LOCK_WAIT, degraded }
+        let (root, degraded) = (root.to_owned(), Rc::default());
+        Self { world, root, durability, lock_wait: HOOK_LOCK_WAIT, degraded, answer: None }
     }
 
     /// The same for a caller that has that long to wait for the lock.
     #[must_use]
     pub fn patient(self, lock_wait: Duration) -> Self {
         Self { lock_wait, ..self }
+    }
+
+    /// Returns the store for changes that belong to an answer of a human.
+    #[must_use]
+    pub fn in_answer(self, answer: &str) -> Self {
+        Self { answer: Some(answer.to_owned()), ..self }
     }
 
     /// Why a change may not survive a loss of power. Returned once.
@@ -233,7 +242,8 @@ impl<'a> BreakerStore<'a> {
             return Ok(());
         };
         let (key, settings) = (key.to_owned(), Box::new(settings.clone()));
-        shared.push(SharedAction::Breaker { key, event: event.into(), settings }, now)
+        let action = SharedAction::Breaker { key, event: event.into(), settings };
+        shared.push_in_answer(self.answer.as_deref(), action, now)
     }
 
     /// Replaces records by those of the shared store. `current` returns them under the lock; `None` removes one.

@@ -7,6 +7,7 @@
 use std::cell::RefCell;
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use std::time::Duration;
 
 use serde::Serialize;
@@ -346,8 +347,8 @@ pub struct Documents<'a> {
     pub lock_wait: Duration,
     /// Bytes of one document; more are not read, and not written.
     pub bytes_max: usize,
-    /// Why what was saved may not survive a loss of power, once that is so.
-    degraded: RefCell<Option<String>>,
+    /// Why what was saved may not survive a loss of power, once that is so. Clones share it.
+    degraded: Rc<RefCell<Option<String>>>,
 }
 
 impl<'a> Documents<'a> {
@@ -360,7 +361,7 @@ impl<'a> Documents<'a> {
         lock_wait: Duration,
         bytes_max: usize,
     ) -> Self {
-        let (root, degraded) = (root.to_owned(), RefCell::default());
+        let (root, degraded) = (root.to_owned(), Rc::default());
         Self { world, root, durability, lock_wait, bytes_max, degraded }
     }
 

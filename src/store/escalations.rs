@@ -41,6 +41,8 @@ const DECISION: &str = "\n### Decision\n";
 #[derive(Clone)]
 pub struct EscalationStore<'a> {
     documents: Documents<'a>,
+    /// Id of the answer of a human that the changes belong to.
+    answer: Option<String>,
 }
 
 /// `escalations/index.json`.
@@ -77,7 +79,14 @@ impl<'a> EscalationStore<'a> {
                 lock_wait,
                 ESCALATIONS_FILE_BYTES_MAX,
             ),
+            answer: None,
         }
+    }
+
+    /// Returns the store for changes that belong to an answer of a human.
+    #[must_use]
+    pub fn in_answer(self, answer: &str) -> Self {
+        Self { answer: Some(answer.to_owned()), ..self }
     }
 
     /// Why a change may not survive a loss of power; told once.
@@ -253,7 +262,8 @@ impl<'a> EscalationStore<'a> {
     /// Saves a change for the server, before the local files change.
     fn share(&self, id: &str, change: EscalationChange, now: Timestamp) -> Result<(), WorldError> {
         let Some(shared) = self.shared() else { return Ok(()) };
-        shared.push(SharedAction::Escalation { id: id.to_owned(), change }, now)
+        let action = SharedAction::Escalation { id: id.to_owned(), change };
+        shared.push_in_answer(self.answer.as_deref(), action, now)
     }
 
     /// The shared store, if it has escalations.
@@ -304,6 +314,10 @@ impl<'a> EscalationStore<'a> {
                     said(closed),
                     closed.by
                 ));
+                self.documents.save(&name(&id), &self.question(&id))?;
+            }
+            if before.is_some() && escalation.closed.is_none() && !is_restored {
+                // The server refused the answer of this host, so the document is a question again.
                 self.documents.save(&name(&id), &self.question(&id))?;
             }
             self.complete(&escalation);

@@ -42,6 +42,33 @@ const AUDIT_LOG: &str = "logs/dead-letter.jsonl";
 #[derive(Clone)]
 pub struct QueueStore<'a> {
     documents: Documents<'a>,
+    /// The answer of a human that changes of its tasks belong to.
+    answer: Option<TaskAnswer>,
+}
+
+/// An answer of a human, and the tasks that it moves.
+#[derive(Debug, Clone)]
+struct TaskAnswer {
+    id: String,
+    tasks: Vec<String>,
+}
+
+impl TaskAnswer {
+    /// Returns the id of the answer for a change that belongs to it. `before`: that of the change before.
+    fn of<'i>(&'i self, action: &SharedAction, before: Option<&'i str>) -> Option<&'i str> {
+        match action {
+            // A part is created with the change of its task.
+            SharedAction::Task { change: TaskChange::Created { .. }, .. } => before,
+            SharedAction::Task { id, .. } if self.tasks.contains(id) => Some(&self.id),
+            SharedAction::Task { .. }
+            | SharedAction::Breaker { .. }
+            | SharedAction::Escalation { .. }
+            | SharedAction::Approval { .. }
+            | SharedAction::Run { .. }
+            | SharedAction::Signal { .. }
+            | SharedAction::Void(_) => None,
+        }
+    }
 }
 
 /// One file as it was read.
@@ -353,7 +380,15 @@ impl<'a> QueueStore<'a> {
         durability: Durability,
         lock_wait: Duration,
     ) -> Self {
-        Self { documents: Documents::new(world, root, durability, lock_wait, QUEUE_FILE_BYTES_MAX) }
+        let documents = Documents::new(world, root, durability, lock_wait, QUEUE_FILE_BYTES_MAX);
+        Self { documents, answer: None }
+    }
+
+    /// Returns the store for changes of tasks that belong to an answer of a human. Changes of other tasks do not.
+    #[must_use]
+    pub fn in_answer(self, answer: &str, tasks: &[String]) -> Self {
+        let answer = TaskAnswer { id: answer.to_owned(), tasks: tasks.to_vec() };
+        Self { answer: Some(answer), ..self }
     }
 
     fn list(&self, place: TaskQueue) -> StoredDocument<'a> {
@@ -450,7 +485,11 @@ impl<'a> QueueStore<'a> {
         if !shared.settings().shares(SharedSubject::Tasks) {
             return Ok(());
         }
-        changes.into_iter().try_for_each(|it| shared.push(it, now))
+        let mut answer = None;
+        changes.into_iter().try_for_each(|action| {
+            answer = self.answer.as_ref().and_then(|it| it.of(&action, answer));
+            shared.push_in_answer(answer, action, now)
+        })
     }
 
     /// Replaces tasks by those of the shared store. `current` returns them under the lock; `None` removes one.

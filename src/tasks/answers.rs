@@ -1,5 +1,5 @@
 //! The answer of a human to an escalation: the question is closed first, then its tasks move. Commands and the dashboard
-//! share it.
+//! share it. A shared store that refuses the answer makes none of the changes that belong to it.
 
 use serde_json::{Value, json};
 
@@ -53,10 +53,10 @@ impl Stores<'_> {
         let at = |part| move |source| AnswerError { part, source };
         let (decision, by) = (decision.to_owned(), by.to_owned());
         let event = EscalationEvent::Closed { approved, decision: decision.clone(), by };
-        let (closed, effect) = self
-            .escalations
-            .step(&found.id, event, self.now)
-            .map_err(at(AnswerPart::Escalation))?;
+        let answer = self.answer_id(&found.id);
+        let escalations = self.escalations.clone().in_answer(&answer);
+        let step = escalations.step(&found.id, event, self.now);
+        let (closed, effect) = step.map_err(at(AnswerPart::Escalation))?;
         // What cannot be read is not reset.
         let breakers = self.breakers.all().unwrap_or_default();
         let incident = Incident::of_question(&closed, &self.queues.peek(), &breakers);
@@ -69,11 +69,12 @@ impl Stores<'_> {
             return Ok(AnswerOutcome::AlreadyResolved);
         }
         let details = json!({"escalation": found.id, "decision": decision, "approved": approved});
-        let rows = self.move_tasks(&closed, tasks, &details).map_err(at(AnswerPart::Tasks))?;
+        let stores = self.in_answer(&answer, tasks);
+        let rows = stores.move_tasks(&closed, tasks, &details).map_err(at(AnswerPart::Tasks))?;
         if !approved {
             return Ok(AnswerOutcome::Moved { rows, breakers: Vec::new() });
         }
-        self.reset_breakers(&incident).map_err(at(AnswerPart::Breakers))?;
+        stores.reset_breakers(&incident).map_err(at(AnswerPart::Breakers))?;
         Ok(AnswerOutcome::Moved { rows, breakers: incident.breakers })
     }
 

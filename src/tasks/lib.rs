@@ -101,6 +101,29 @@ impl<'a> Stores<'a> {
         }
     }
 
+    /// Returns these stores for what an answer of a human changes: its tasks, and breakers. If the server of a shared store
+    /// refuses a change of the answer, the later ones are not made there, and this host takes over what the server has.
+    #[must_use]
+    pub fn in_answer(&self, answer: &str, tasks: &[String]) -> Self {
+        let Self { world, policy, queues, escalations, breakers, signals, own, now, watch } = self;
+        Self {
+            world: *world,
+            policy: *policy,
+            queues: queues.clone().in_answer(answer, tasks),
+            escalations: escalations.clone(),
+            breakers: breakers.clone().in_answer(answer),
+            signals: signals.clone(),
+            own: own.clone(),
+            now: *now,
+            watch: watch.clone(),
+        }
+    }
+
+    /// Returns an id for the answer of a human to something that waits, unique on this host.
+    pub fn answer_id(&self, item: &str) -> String {
+        format!("{item}-{}-{}", self.now.millis(), self.world.process_id())
+    }
+
     /// Returns who changes a task, for the audit.
     pub fn user(&self) -> String {
         human::user_name(self.world).unwrap_or_default()

@@ -1,5 +1,6 @@
 //! Blocked calls and signals of one host are answered, consumed, and ended on another.
 
+use std::fs;
 use std::process::Stdio;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -7,8 +8,8 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::machine::{Called, Machine};
-use crate::shared_store::{accounts, begin_of, done, host, status};
-use crate::support::postgres;
+use crate::shared_store::{ALL, accounts, begin_of, done, host, status};
+use crate::support::postgres::{self, query};
 
 /// A tool call that a built-in guard blocks.
 pub(crate) fn blocked_call(machine: &Machine) -> Called {
@@ -306,4 +307,140 @@ fn a_human_on_another_host_stops_a_run() {
     let listed: Value = serde_json::from_str(done(&listed).stdout.trim()).unwrap();
     assert_eq!(listed["ended"], true, "{listed}");
     assert_eq!(signals(&other), signals(&one), "STOP is consumed, and PAUSE waits");
+}
+
+/// Records a dead letter, a breaker that the same error opened, and a question about both. Returns the id of the question.
+fn ask_about_a_task(machine: &Machine) -> String {
+    let error = "wrong answer";
+    done(&machine.run(&["dlq", "add", "task-1", "--error", error, "--immediately"], b""));
+    let words = ["--class", "authentication", "--error", error];
+    done(&machine.run(&[&["breaker", "record", "api/x", "failure"], &words[..]].concat(), b""));
+    let words = ["escalation", "open", "--task", "task-1", "--reason", "Buy a disk?", "--blocking"];
+    done(&machine.run(&words, b""));
+    let asked = machine.run(&["escalation", "list", "--format", "json"], b"");
+    let asked: Value = serde_json::from_str(&done(&asked).stdout).unwrap();
+    asked["id"].as_str().unwrap().to_owned()
+}
+
+/// The queue of the task on the server.
+fn queue_on(url: &str) -> Vec<String> {
+    query(url, "SELECT body ->> 'queue' FROM policyd.document WHERE kind = 'task'")
+}
+
+/// Whether the task is a dead letter that waits for the question, the question is open, and the breaker rejects calls.
+fn waits(machine: &Machine, id: &str) -> bool {
+    let dead = machine.run(&["dlq", "list", "--format", "json"], b"").stdout;
+    let open = machine.run(&["escalation", "list", "--format", "json"], b"").stdout;
+    let task = machine.run(&["dlq", "show", "task-1", "--format", "json"], b"");
+    let task: Value = serde_json::from_str(&done(&task).stdout).unwrap();
+    let is_rejected = machine.run(&["breaker", "allow", "api/x"], b"").code == Some(1);
+    dead.contains("task-1") && open.contains(id) && task["waits_for"] == id && is_rejected
+}
+
+#[test]
+fn an_answer_that_the_server_refuses_moves_no_task() {
+    let test = "an_answer_that_the_server_refuses_moves_no_task";
+    let Some(server) = postgres::server(test) else { return };
+    let url = server.database();
+    let [agent, human] = accounts(&url);
+    let [one, other] = [host(&agent, ALL), host(&human, ALL)];
+    let id = ask_about_a_task(&one);
+    assert!(waits(&one, &id));
+    for verdict in ["yes", "no"] {
+        let refused = one.human(&["inbox", "answer", &id, verdict, "x"]);
+        assert_eq!(refused.code, Some(3), "{refused:?}");
+        assert!(refused.stderr.contains("only a human answers"), "{refused:?}");
+        assert!(refused.stderr.contains("task `task-1`: not changed"), "{refused:?}");
+        assert!(waits(&one, &id), "{verdict}");
+        assert_eq!(queue_on(&url), ["dead-letter"], "{verdict}");
+        let document = one.run(&["escalation", "show", &id], b"");
+        assert!(!done(&document).stdout.contains("### Decision"), "{document:?}");
+    }
+    let refused = one.human(&["escalation", "resolve", &id, "--decision", "x"]);
+    assert_eq!(refused.code, Some(3), "{refused:?}");
+    assert!(waits(&one, &id));
+    // A later answer, which the server accepts, moves all of them.
+    done(&other.run(&["store", "sync"], b""));
+    done(&other.human(&["inbox", "answer", &id, "yes", "a small one"]));
+    done(&one.run(&["store", "sync"], b""));
+    assert!(!waits(&one, &id));
+    assert_eq!(queue_on(&url), ["pending"]);
+    assert_eq!(one.run(&["breaker", "allow", "api/x"], b"").code, Some(0));
+}
+
+#[test]
+fn an_answer_that_is_refused_later_moves_no_task_until_it_is_accepted() {
+    let test = "an_answer_that_is_refused_later_moves_no_task_until_it_is_accepted";
+    let Some(mut server) = postgres::server(test) else { return };
+    if !server.is_own() {
+        eprintln!("SKIPPED {test}: the server is not ours to kill");
+        return;
+    }
+    let url = server.database();
+    let [agent, _] = accounts(&url);
+    let one = host(&agent, ALL);
+    let id = ask_about_a_task(&one);
+    done(&one.run(&["store", "sync"], b""));
+    server.kill();
+    done(&one.human(&["inbox", "answer", &id, "yes", "x"]));
+    server.restart();
+    let synced = one.run(&["store", "sync"], b"");
+    assert_ne!(synced.code, Some(0), "{synced:?}");
+    assert!(synced.stderr.contains("belongs to an answer that was refused"), "{synced:?}");
+    assert!(waits(&one, &id), "the copy is that of the server");
+    assert_eq!(queue_on(&url), ["dead-letter"]);
+    let account = agent.split("//").nth(1).unwrap().split('@').next().unwrap();
+    postgres::execute(&url, &format!("GRANT policyd_human TO {account}")).unwrap();
+    done(&one.run(&["store", "rejected", "send"], b""));
+    assert_eq!((&status(&one)["rejected"], &status(&one)["waiting"]), (&json!(0), &json!(0)));
+    assert_eq!(queue_on(&url), ["pending"]);
+    assert_eq!(one.run(&["breaker", "allow", "api/x"], b"").code, Some(0));
+}
+
+#[test]
+fn a_run_is_resumed_right_after_an_answer_of_another_host() {
+    let test = "a_run_is_resumed_right_after_an_answer_of_another_host";
+    let Some(server) = postgres::server(test) else { return };
+    let url = server.database();
+    let [one, other] = [host(&url, SIGNALS), host(&url, SIGNALS)];
+    done(&one.run(&["store", "init"], b""));
+    let program = env!("CARGO_BIN_EXE_policyd");
+    // The first turn asks a human.
+    let agent = format!(
+        "echo turn >> turns.txt; test -e asked || {{ touch asked; {program} signal emit HUMAN_REVIEW_NEEDED reason=Disk; }}"
+    );
+    let run = ["run", "--goal", "Build it", "--max-iterations", "2", "--", "sh", "-c", &agent];
+    let ended = one.run(&run, b"");
+    assert_eq!(ended.code, Some(14), "{ended:?}");
+    done(&one.run(&["store", "sync"], b""));
+    let ids = signals(&other);
+    done(&other.human(&["signal", "approve", &ids[0], "--decision", "a small one"]));
+    let resumed = one.run(&["run", "--resume"], b"");
+    assert_eq!(resumed.code, Some(11), "all turns are used: {resumed:?}");
+    let turns = fs::read_to_string(one.file("turns.txt")).unwrap();
+    assert_eq!(turns.lines().count(), 2, "{resumed:?}");
+    let log = one.run(&["log", "--notable", "--format", "json"], b"").stdout;
+    let ends = log.lines().filter(|it| it.contains("run_end") && it.contains("human_needed"));
+    assert_eq!(ends.count(), 1, "the question was open once: {log}");
+}
+
+#[test]
+fn the_inbox_has_no_question_that_another_host_answered() {
+    let test = "the_inbox_has_no_question_that_another_host_answered";
+    let Some(server) = postgres::server(test) else { return };
+    let url = server.database();
+    let share = "  share: [signals, tasks, escalations]\n";
+    let [one, other] = [host(&url, share), host(&url, share)];
+    done(&one.run(&["store", "init"], b""));
+    let question = ask_about_a_task(&one);
+    done(&one.run(&["signal", "emit", "HUMAN_REVIEW_NEEDED", "reason=Buy a disk?"], b""));
+    done(&one.run(&["store", "sync"], b""));
+    let ids = signals(&other);
+    let inbox = || done(&one.run(&["inbox", "--format", "compact"], b"")).stdout.clone();
+    let listed = inbox();
+    assert!(listed.contains(&question) && listed.contains(&ids[0]), "{listed}");
+    done(&other.human(&["signal", "approve", &ids[0], "--decision", "a small one"]));
+    done(&other.human(&["inbox", "answer", &question, "yes", "x"]));
+    let listed = inbox();
+    assert!(!listed.contains(&question) && !listed.contains(&ids[0]), "{listed}");
 }

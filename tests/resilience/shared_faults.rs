@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use policyd::state::approval::{ApprovalEffect, BlockedCall};
 use policyd::state::breaker::BreakerEvent;
-use policyd::state::dead_letter::{Attempt, Task};
+use policyd::state::dead_letter::{Attempt, Task, TaskQueue};
 use policyd::state::escalation::{Escalation, EscalationEvent};
 use policyd::state::signal::SignalEvent;
 use policyd::store::breakers::BreakerStore;
@@ -338,6 +338,46 @@ fn a_human_whose_answer_comes_too_late_learns_it() {
         let late = said.iter().filter(|it| it.contains("ada answered no before")).count();
         assert_eq!(late, if second { 2 } else { 0 }, "{said:?}");
         assert!(!answer(&other, true), "the copy has the first answer");
+    }
+}
+
+/// Closes the question of the escalation with a no, and abandons the task, as one answer.
+fn give_up(world: &FakeWorld) {
+    let (at, store) = (world.now(), questions(world).in_answer("a1"));
+    let (decision, by) = (String::new(), "eve".to_owned());
+    let id = store.all().unwrap()[0].id.clone();
+    store.step(&id, EscalationEvent::Closed { approved: false, decision, by }, at).unwrap();
+    let change = TaskChange::GivenUp { reason: "human".to_owned() };
+    tasks(world)
+        .in_answer("a1", &["t".to_owned()])
+        .change(at, |lists| {
+            lists.apply("t", change, at);
+            Ok(())
+        })
+        .unwrap();
+}
+
+#[test]
+fn an_answer_that_comes_too_late_moves_no_task() {
+    let server = FakeServer::default();
+    let [one, other] = hosts(&server);
+    [&one, &other].into_iter().for_each(|it| it.put(CONFIG, EVERYTHING));
+    ask_everything(&one);
+    sync_later(&other);
+    let queue = |world: &FakeWorld| tasks(world).peek().find("t").unwrap().place;
+    server.set_fault(Some(ServerFault::Down));
+    give_up(&other);
+    assert_eq!(queue(&other), TaskQueue::Abandoned);
+    server.set_fault(None);
+    answer(&one, true);
+    sync_later(&one);
+    other.advance(Duration::from_secs(60));
+    let said = shared(&other).sync(LIMITS).unwrap().rejected;
+    assert!(said.iter().any(|it| it.contains("ada answered yes before")), "{said:?}");
+    assert!(!shared(&other).has_waiting());
+    sync_later(&one);
+    for world in [&one, &other] {
+        assert_eq!(queue(world), TaskQueue::DeadLetter, "the copy is that of the server");
     }
 }
 

@@ -375,14 +375,15 @@ impl FormAction<'_> {
         let breakers = stores.breakers.all().unwrap_or_default();
         let lists = stores.queues.peek();
         let incident = lists.find(id).map(|it| Incident::of_task(it, &breakers));
-        match stores.act(id, what, event, details) {
-            Ok(Some(_)) => {}
-            Ok(None) => return Err(refused("The task no longer exists.")),
-            Err(error) => return Err(not_saved(&error)),
+        let of_answer = stores.in_answer(&stores.answer_id(id), &[id.to_owned()]);
+        // Only a human resets a breaker on a server. If it refuses that, the task does not move either.
+        if let Some(incident) = incident.filter(|_| is_retried) {
+            of_answer.reset_breakers(&incident).map_err(|error| not_saved(&error))?;
         }
-        match incident.filter(|_| is_retried) {
-            Some(incident) => stores.reset_breakers(&incident).map_err(|error| not_saved(&error)),
-            None => Ok(()),
+        match of_answer.act(id, what, event, details) {
+            Ok(Some(_)) => Ok(()),
+            Ok(None) => Err(refused("The task no longer exists.")),
+            Err(error) => Err(not_saved(&error)),
         }
     }
 

@@ -110,6 +110,15 @@ impl Supervisor<'_> {
         }
     }
 
+    /// Takes over what other hosts changed, the answers of humans to signals of this host included, before the run decides.
+    pub(super) fn catch_up(&mut self) {
+        self.synchronize(sharing::COMMAND);
+        let stores = self.stores();
+        if let Err(error) = stores.signals.take_over_ends(stores.now) {
+            self.problem(&format!("answers of other hosts were not taken over: {error}"));
+        }
+    }
+
     /// Waits. Another host that changes something ends the wait.
     pub(super) fn idle(&mut self, length: Duration) {
         if matches!(self.listener, Listener::Disconnected) {

@@ -92,8 +92,24 @@ impl<'a> SharedStore<'a> {
     /// # Errors
     /// The change was not saved.
     pub fn push(&self, action: SharedAction, at: Timestamp) -> Result<(), WorldError> {
-        let client = position::client(self.world, &self.folder)?;
-        self.outbox().push(&client, action, at, false)
+        self.push_in_answer(None, action, at)
+    }
+
+    /// Saves a change that can belong to an answer of a human, by the id of the answer. If the server refuses an earlier
+    /// change of the answer, this one is not sent.
+    ///
+    /// # Errors
+    /// The change was not saved.
+    pub(super) fn push_in_answer(
+        &self,
+        answer: Option<&str>,
+        action: SharedAction,
+        at: Timestamp,
+    ) -> Result<(), WorldError> {
+        let (client, outbox) = (position::client(self.world, &self.folder)?, self.outbox());
+        let (name, operation) = outbox.make(&client, action, at);
+        let answer = answer.map(str::to_owned);
+        outbox.save(&name, &QueuedOperation { answer, ..operation })
     }
 
     /// Saves a change that this host knows, and that the server lost.
@@ -101,8 +117,9 @@ impl<'a> SharedStore<'a> {
     /// # Errors
     /// The change was not saved.
     pub(super) fn push_again(&self, action: SharedAction, at: Timestamp) -> Result<(), WorldError> {
-        let client = position::client(self.world, &self.folder)?;
-        self.outbox().push(&client, action, at, true)
+        let (client, outbox) = (position::client(self.world, &self.folder)?, self.outbox());
+        let (name, operation) = outbox.make(&client, action, at);
+        outbox.save(&name, &QueuedOperation { is_again: true, ..operation })
     }
 
     /// Returns the operations that wait for the server, oldest first.

@@ -28,6 +28,10 @@ pub struct QueuedOperation {
     /// Whether this host only knows the change, which a server lost. It is dropped if this account must not make it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_again: bool,
+    /// Id of the answer of a human that the change belongs to. If the server refuses a change of an answer, the later ones do
+    /// not count.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answer: Option<String>,
 }
 
 impl QueuedOperation {
@@ -39,7 +43,8 @@ impl QueuedOperation {
     /// Returns the operation that is left of this one.
     pub(super) fn voided(&self, void: VoidQuestion) -> Self {
         let id = format!("{}-void", self.id);
-        Self { id, at: self.at, action: SharedAction::Void(void), is_again: false }
+        let action = SharedAction::Void(void);
+        Self { id, at: self.at, action, is_again: false, answer: None }
     }
 }
 
@@ -72,18 +77,6 @@ pub(super) struct Outbox<'a> {
 }
 
 impl Outbox<'_> {
-    /// Appends an operation durably.
-    pub(super) fn push(
-        &self,
-        client: &str,
-        action: SharedAction,
-        at: Timestamp,
-        is_again: bool,
-    ) -> Result<(), WorldError> {
-        let (name, operation) = self.make(client, action, at);
-        self.save(&name, &QueuedOperation { is_again, ..operation })
-    }
-
     /// Returns a new operation, and its name behind all others.
     pub(super) fn make(
         &self,
@@ -99,9 +92,8 @@ impl Outbox<'_> {
         let moment = self.world.now().millis().max(last.unwrap_or_default());
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let name = format!("{moment:015}-{}-{number:06}-{}", self.world.process_id(), self.store);
-        let operation =
-            QueuedOperation { id: format!("{client}-{name}"), at, action, is_again: false };
-        (name, operation)
+        let id = format!("{client}-{name}");
+        (name, QueuedOperation { id, at, action, is_again: false, answer: None })
     }
 
     /// Saves an operation durably.
@@ -209,6 +201,28 @@ impl Outbox<'_> {
             RejectedOperation { name: name.trim_end_matches(".json").to_owned(), why, operation }
         };
         names.into_iter().map(read).collect()
+    }
+
+    /// Returns whether the server rejected an earlier operation of the same answer.
+    pub(super) fn is_answer_rejected(&self, name: &str, operation: &QueuedOperation) -> bool {
+        let Some(answer) = &operation.answer else { return false };
+        let name = name.trim_end_matches(".json");
+        self.rejected().iter().filter(|it| it.name.as_str() < name).any(|it| {
+            let earlier = it.operation.as_ref();
+            earlier.is_some_and(|it| it.answer.as_ref() == Some(answer))
+        })
+    }
+
+    /// Removes the later operations of the answer that an operation belongs to. Returns whether there were any.
+    pub(super) fn remove_rest_of_answer(&self, name: &str, operation: &QueuedOperation) -> bool {
+        let Some(answer) = &operation.answer else { return false };
+        let mut names = self.names();
+        names.retain(|it| {
+            let later = if it.as_str() > name { self.read(it).ok().flatten() } else { None };
+            later.is_some_and(|it| it.answer.as_ref() == Some(answer))
+        });
+        names.iter().for_each(|it| self.remove(it));
+        !names.is_empty()
     }
 
     /// Puts a rejected operation back, so that it is sent again.

@@ -40,6 +40,8 @@ use policyd_yaml::time::Timestamp;
 const ANSWERS_SCHEMA: i32 = 4;
 /// Kinds that humans answer.
 const ANSWERED: [&str; 2] = [APPROVAL, SIGNAL];
+/// Why an operation is not sent whose answer the server refused.
+const OF_REJECTED_ANSWER: &str = "not changed, because it belongs to an answer that was refused";
 /// Lock of the process that exchanges changes.
 const LOCK: &str = ".sync.lock";
 /// The server limits a document to this size.
@@ -609,24 +611,21 @@ impl ServerSession<'_, '_> {
                     result.waiting = outbox.names().len();
                     return Ok(false);
                 }
-                let operation = match outbox.read(&name) {
-                    Ok(Some(operation)) => operation,
-                    Ok(None) => continue,
-                    Err(UnreadOperation { why, waits: true }) => {
-                        result.unread.push(format!("`{name}` of the outbox waits: {why}"));
-                        kept.insert(name);
-                        continue;
-                    }
-                    Err(UnreadOperation { why, waits: false }) => {
-                        outbox.reject(&name, &why)?;
-                        result.rejected.push(format!("`{name}` of the outbox: {why}"));
-                        continue;
-                    }
+                let Some(operation) = self.read_waiting(&name, result, &mut kept)? else {
+                    continue;
                 };
+                if outbox.is_answer_rejected(&name, &operation) {
+                    self.reject(&name, &operation, OF_REJECTED_ANSWER, result, position)?;
+                    continue;
+                }
                 self.limit()?;
                 self.is_unchanged = false;
                 match self.send_one(&operation) {
                     Ok(AppliedNotes { note, late }) => {
+                        // Another answer counts, so the changes that belong to this one are not made.
+                        if late.is_some() && outbox.remove_rest_of_answer(&name, &operation) {
+                            position.forget();
+                        }
                         result.sent = result.sent.saturating_add(1);
                         result.notes.extend(note);
                         result.refused.extend(late.iter().cloned());
@@ -645,17 +644,52 @@ impl ServerSession<'_, '_> {
                         outbox.remove(&name);
                     }
                     Err(error) => {
-                        // The local change was wrong: the document is read again.
-                        position.forget();
-                        outbox.reject(&name, &error.to_string())?;
-                        let DocumentName { kind, name } = operation.action.document();
-                        let text = format!("{kind} `{name}`: {error}");
-                        result.refused.push(text.clone());
-                        result.rejected.push(text);
+                        self.reject(&name, &operation, &error.to_string(), result, position)?;
                     }
                 }
             }
         }
+    }
+
+    /// Reads an operation that waits. `None`: there is nothing to send, and `result` contains what the user should know.
+    fn read_waiting(
+        &self,
+        name: &str,
+        result: &mut SyncResult,
+        kept: &mut BTreeSet<String>,
+    ) -> Result<Option<QueuedOperation>, WorldError> {
+        let outbox = self.store.outbox();
+        match outbox.read(name) {
+            Ok(operation) => Ok(operation),
+            Err(UnreadOperation { why, waits: true }) => {
+                result.unread.push(format!("`{name}` of the outbox waits: {why}"));
+                kept.insert(name.to_owned());
+                Ok(None)
+            }
+            Err(UnreadOperation { why, waits: false }) => {
+                outbox.reject(name, &why)?;
+                result.rejected.push(format!("`{name}` of the outbox: {why}"));
+                Ok(None)
+            }
+        }
+    }
+
+    /// Sets an operation apart that does not count. The local change was wrong: the document is read again.
+    fn reject(
+        &self,
+        name: &str,
+        operation: &QueuedOperation,
+        why: &str,
+        result: &mut SyncResult,
+        position: &mut SyncPosition,
+    ) -> Result<(), WorldError> {
+        position.forget();
+        self.store.outbox().reject(name, why)?;
+        let DocumentName { kind, name } = operation.action.document();
+        let text = format!("{kind} `{name}`: {why}");
+        result.refused.push(text.clone());
+        result.rejected.push(text);
+        Ok(())
     }
 
     /// Keeps a signal that interrupts runs on this host, because the account must not send it to others. Returns what the user
