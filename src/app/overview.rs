@@ -316,14 +316,15 @@ impl Overview<'_> {
         };
         let updated = Timestamp::from_millis(run.updated_ms);
         row.last_activity = row.last_activity.max(Some(updated));
+        let cost = run.cost_of_begun();
         row.run = Some(RunRow {
             progress: progress(&run, store.is_active()),
             id: run.id,
             goal: run.goal,
             turns: run.iteration,
             tokens: run.spend.tokens(),
-            cost_usd: run.spend.cost_usd,
-            unpriced_turns: run.unpriced,
+            cost_usd: cost.known_usd,
+            unpriced_turns: cost.unpriced,
             updated,
             is_given_up: run.dismissed,
             is_answered: false,

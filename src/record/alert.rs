@@ -53,10 +53,12 @@ impl Alert {
         let answer = || format!("policyd inbox answer {} yes|no [TEXT]", quote(subject));
         let (what, next) = match kind {
             NoticeKind::RunEnd => {
-                let next = match RunStatus::find(outcome) {
-                    Some(RunStatus::Complete) => in_project("log --summary".to_owned()),
-                    Some(status) if status.can_be_accepted() => answer(),
-                    Some(_) | None => in_project("run --resume".to_owned()),
+                let status = RunStatus::find(outcome);
+                let next = match (status, status.and_then(RunStatus::resume_option)) {
+                    (Some(RunStatus::Complete), _) => in_project("log --summary".to_owned()),
+                    (Some(status), _) if status.can_be_accepted() => answer(),
+                    (_, Some(option)) => in_project(format!("run --resume {option}")),
+                    (_, None) => in_project("run --resume".to_owned()),
                 };
                 (format!("run ended: {outcome}"), next)
             }
@@ -486,6 +488,23 @@ mod tests {
             if text.contains("title") || text.contains("summary") {
                 assert!(text.contains("billing: a human must decide"), "{text}");
             }
+        }
+    }
+
+    #[test]
+    fn the_next_command_resumes_a_run_with_the_option_that_it_needs() {
+        for (ending, next) in [
+            ("budget", "run --resume --budget-usd N"),
+            ("max_iterations", "run --resume --max-iterations N"),
+            ("context_exhaustion", "run --resume --max-restarts N"),
+            ("stuck", "run --resume"),
+            ("complete", "log --summary"),
+        ] {
+            let entry = json!({"id": "a1b2", "timestamp": "2026-01-02T03:04:05Z", "event": "run_end",
+                "decision": "none", "notice": {"subject": "r1", "outcome": ending, "text": "why"}});
+            let entry = Entry::parse(entry.to_string().as_bytes()).unwrap();
+            let text = Alert::of_entry("/w/my app", &entry).unwrap().text;
+            assert_eq!(text, format!("why\n\nNext: `policyd -C '/w/my app' {next}`"));
         }
     }
 

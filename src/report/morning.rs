@@ -7,7 +7,9 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::html::legend;
-use super::overview::{ProjectRow, RunProgress, RunRow, Urgency, WaitingItem, short_name};
+use super::overview::{
+    CommandScope, ProjectRow, RunProgress, RunRow, Urgency, WaitingItem, short_name,
+};
 use super::plot::{self, Axis, Bar, Lane};
 use maud::{Markup, html};
 use policyd_base::limits::REPORT_ROWS_MAX;
@@ -327,11 +329,13 @@ impl MorningReport {
 
     /// What waits for a human, a row each.
     fn waiting(&self) -> ReportSection {
+        let scope = CommandScope::of(self.projects.len());
         let mut rows = Vec::new();
         for project in &self.projects {
             let name = self.name(project);
             let row = |it: WaitingItem| {
-                vec![name.clone(), it.kind.name().to_owned(), it.text, it.command]
+                let command = scope.command(&project.row.directory, &it.command);
+                vec![name.clone(), it.kind.name().to_owned(), it.text, command]
             };
             rows.extend(project.row.waiting_items().into_iter().map(row));
         }

@@ -178,7 +178,9 @@ fn run_span(
     attributes.number("gen_ai.usage.input_tokens", usage.input_tokens);
     attributes.number("gen_ai.usage.output_tokens", usage.output_tokens);
     attributes.number("policyd.run.cached_tokens", usage.cached_tokens);
-    attributes.double("policyd.run.cost_usd", usage.cost_usd);
+    if let Some(usd) = usage.cost().usd() {
+        attributes.double("policyd.run.cost_usd", usd);
+    }
     attributes.number("policyd.run.resumes", run.resumes.into());
     attributes.number("policyd.run.turns", run.turns.into());
     attributes.number("policyd.run.restarts", run.restarts.into());

@@ -7,6 +7,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use policyd_base::text::counted;
+use policyd_facts::shell::quote;
 use policyd_record::activity::{LastStop, StopOutcomeWord};
 use policyd_record::notice::shown;
 use policyd_record::paint::TextColor;
@@ -156,6 +157,34 @@ pub struct ProjectRow {
     pub last_activity: Option<Timestamp>,
 }
 
+/// Where a human runs the commands that a view names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CommandScope {
+    /// In the only project that the view shows.
+    Project,
+    /// In any directory: the view shows several projects.
+    Anywhere,
+}
+
+impl CommandScope {
+    /// Returns the scope of a view of this number of projects.
+    #[must_use]
+    pub const fn of(projects: usize) -> Self {
+        if projects > 1 { Self::Anywhere } else { Self::Project }
+    }
+
+    /// Returns a command about a project, with `-C DIR` if it must name the project. The inbox finds the project itself.
+    #[must_use]
+    pub fn command(self, directory: &str, command: &str) -> String {
+        match (self, command.strip_prefix("policyd ")) {
+            (Self::Anywhere, Some(words)) if !words.starts_with("inbox ") => {
+                format!("policyd -C {} {words}", quote(directory))
+            }
+            (Self::Anywhere | Self::Project, _) => command.to_owned(),
+        }
+    }
+}
+
 /// How much a project needs a human; the greatest need comes first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -253,7 +282,8 @@ impl ProjectRow {
 
     /// Returns what waits or failed, the most important first.
     #[must_use]
-    pub fn details(&self) -> Vec<(TextColor, String)> {
+    pub fn details(&self, scope: CommandScope) -> Vec<(TextColor, String)> {
+        let command = |it: &str| scope.command(&self.directory, it);
         let mut details = Vec::new();
         let mut add = |color, text: String| details.push((color, text));
         self.switches.iter().for_each(|it| add(TextColor::Yellow, format!("policyd is {it}")));
@@ -261,7 +291,8 @@ impl ProjectRow {
             add(TextColor::Red, format!("{}: {}", it.kind.name(), it.text));
         }
         for key in self.breakers_for_human() {
-            add(TextColor::Red, format!("breaker {key}: waits for `policyd breaker reset {key}`"));
+            let reset = command(&format!("policyd breaker reset {key}"));
+            add(TextColor::Red, format!("breaker {key}: waits for `{reset}`"));
         }
         match (self.dead_letters, self.dead_letters_for_human) {
             (0, _) => {}
@@ -276,7 +307,7 @@ impl ProjectRow {
         {
             add(TextColor::Yellow, format!("breaker {key}: open"));
         }
-        if let Some((color, text)) = self.run.as_ref().and_then(run_detail) {
+        if let Some((color, text)) = self.run.as_ref().and_then(|it| run_detail(it, &command)) {
             add(color, text);
         }
         if let Some(stop) = &self.last_stop
@@ -433,7 +464,7 @@ fn waiting_run(run: &RunRow) -> Option<WaitingItem> {
     }
     let state = match &run.progress {
         RunProgress::Ended { status, reason } if urgency_after(*status) == Urgency::Human => reason,
-        RunProgress::Paused => "paused: `policyd signal list` shows what it waits for",
+        RunProgress::Paused => "paused: it waits for an answer, or for the end of the PAUSE",
         RunProgress::Abandoned => "abandoned: its process ended without a result",
         RunProgress::Ended { .. } | RunProgress::Working | RunProgress::Waiting { .. } => {
             return None;
@@ -476,18 +507,24 @@ fn urgency_after(status: RunStatus) -> Urgency {
     }
 }
 
-fn run_detail(run: &RunRow) -> Option<(TextColor, String)> {
+fn run_detail(run: &RunRow, command: &dyn Fn(&str) -> String) -> Option<(TextColor, String)> {
     let id = &run.id;
     Some(match &run.progress {
         RunProgress::Working => return None,
         RunProgress::Waiting { reason } => (TextColor::Plain, format!("run waits: {reason}")),
         RunProgress::Paused => (
             TextColor::Red,
-            format!("run {id} is paused: `policyd signal list` shows what it waits for"),
+            format!(
+                "run {id} is paused: `{}` shows what it waits for",
+                command("policyd signal list")
+            ),
         ),
         RunProgress::Abandoned => (
             TextColor::Red,
-            format!("run {id} has not ended, and no process continues it: policyd run --resume"),
+            format!(
+                "run {id} has not ended, and no process continues it: `{}`",
+                command("policyd run --resume")
+            ),
         ),
         RunProgress::Ended { status, reason } => match urgency_after(*status) {
             Urgency::Human => (TextColor::Red, format!("run ended: {reason}")),
@@ -543,6 +580,7 @@ pub fn to_text(rows: &[ProjectRow], now: Timestamp, since: Duration, screen: Scr
     for row in rows {
         table.row(cells(row, &names, now));
     }
+    let scope = CommandScope::of(rows.len());
     let rendered = table.render(screen);
     let style = screen.style();
     let mut lines = rendered.lines();
@@ -551,7 +589,7 @@ pub fn to_text(rows: &[ProjectRow], now: Timestamp, since: Duration, screen: Scr
     for (row, line) in rows.iter().zip(lines) {
         out.push_str(line);
         out.push('\n');
-        for (color, text) in row.details() {
+        for (color, text) in row.details(scope) {
             let mut paragraph = String::new();
             screen.paragraph(&mut paragraph, "    ", &text.replace('\n', " "));
             paragraph.lines().for_each(|it| {
@@ -635,7 +673,7 @@ fn totals(rows: &[ProjectRow], since: Duration) -> String {
         all => format!(" Permission prompts: {approved} of {all} answered by policyd."),
     };
     format!(
-        "{}; waiting for you: {waiting}. Blocked or asked about within {}: {} + {}; released: {}.{prompts}",
+        "{}; projects that need you: {waiting}. Blocked or asked about within {}: {} + {}; released: {}.{prompts}",
         counted(rows.len(), "project"),
         duration_text(since),
         counted(stops, "stop"),
@@ -716,6 +754,28 @@ mod tests {
     }
 
     #[test]
+    fn commands_name_their_project_if_several_are_shown() {
+        let mut run = ended(RunStatus::HumanNeeded).unwrap();
+        run.progress = RunProgress::Abandoned;
+        let breaker = WaitingItem::new(WaitingKind::Breaker, "api/x", "", "waits for a reset");
+        let waiting = vec![breaker.clone()];
+        let first = ProjectRow { run: Some(run), waiting, ..row("/w/my app") };
+        let text = |rows: &[ProjectRow]| {
+            let day = Duration::from_secs(24 * 60 * 60);
+            to_text(rows, Timestamp::from_millis(0), day, Screen::default())
+        };
+        let one = text(std::slice::from_ref(&first));
+        assert!(one.contains("`policyd breaker reset api/x`"), "{one}");
+        assert!(one.contains("`policyd run --resume`"), "{one}");
+        let two = text(&[first, row("/w/b")]);
+        assert!(two.contains("`policyd -C '/w/my app' breaker reset api/x`"), "{two}");
+        assert!(two.contains("`policyd -C '/w/my app' run --resume`"), "{two}");
+        let answer = "policyd inbox answer a yes|no";
+        assert_eq!(CommandScope::Anywhere.command("/w/b", answer), answer);
+        assert_eq!(CommandScope::of(1).command("/w/b", &breaker.command), breaker.command);
+    }
+
+    #[test]
     fn the_table_shows_what_waits_below_its_project() {
         let rows = [ProjectRow {
             waiting: vec![WaitingItem::new(WaitingKind::Question, "q", "", "may I deploy?")],
@@ -737,7 +797,7 @@ mod tests {
             2 dead letters, 1 for a human
             run ended: the reason
 
-        1 project; waiting for you: 1. Blocked or asked about within 1d: 3 stops + 4 tool calls; released: 0 stops.
+        1 project; projects that need you: 1. Blocked or asked about within 1d: 3 stops + 4 tool calls; released: 0 stops.
         ");
     }
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 
 use policyd_base::text::counted;
+use policyd_state::run::RunStatus;
 use policyd_state::run::budget::TurnCost;
 use policyd_yaml::time::{Timestamp, short_text};
 
@@ -120,19 +121,22 @@ pub fn line(event: &Value) -> Option<String> {
 }
 
 /// How a run that ended is gone on with.
-fn onwards(status: &str) -> &'static str {
-    match status {
-        "complete" => "",
-        "human_needed" => {
-            "\n`policyd inbox` shows what waits for you; then `policyd run --resume` resumes it"
+fn onwards(status: &str) -> String {
+    let status = RunStatus::find(status);
+    let more = match status {
+        Some(RunStatus::Complete) => return String::new(),
+        Some(RunStatus::HumanNeeded) => {
+            return "\n`policyd inbox` shows what waits for you; then `policyd run --resume` resumes it"
+                .to_owned();
         }
-        "max_iterations" => "\n`policyd run --resume --max-iterations N` goes on with more turns",
-        "budget" => "\n`policyd run --resume --budget-usd N` goes on with more money",
-        "context_exhaustion" => {
-            "\n`policyd run --resume --max-restarts N` goes on with more sessions"
-        }
-        _ => "\n`policyd run --resume` resumes it",
-    }
+        Some(RunStatus::MaxIterations) => "goes on with more turns",
+        Some(RunStatus::Budget) => "goes on with more money",
+        Some(RunStatus::ContextExhaustion) => "goes on with more sessions",
+        Some(_) | None => "resumes it",
+    };
+    let option = status.and_then(RunStatus::resume_option);
+    let option = option.map_or_else(String::new, |it| format!(" {it}"));
+    format!("\n`policyd run --resume{option}` {more}")
 }
 
 fn restart(it: &Fields<'_>) -> String {
@@ -199,6 +203,23 @@ mod tests {
             let line = event("x", Timestamp::default(), &[("v", typed(text))]).to_string();
             assert!(serde_json::from_str::<Value>(&line).is_ok() && !line.contains('\r'), "{line}");
         }
+    }
+
+    #[test]
+    fn the_end_names_an_unknown_cost_and_the_option_of_a_resume() {
+        let end = |status: &str, unpriced: u64| {
+            let end = serde_json::json!({"type": "loop.end", "status": status, "reason": "why",
+                "iteration": 1, "worked_ms": 5, "cost_usd": 0.0, "unpriced_turns": unpriced});
+            line(&end).unwrap()
+        };
+        assert_eq!(
+            end("budget", 0),
+            "budget: why (1 turn, 5ms, 0 tokens, 0.00 USD)\n\
+             `policyd run --resume --budget-usd N` goes on with more money"
+        );
+        let stuck = end("stuck", 1);
+        assert!(stuck.contains("0 tokens, unknown cost)\n`policyd run --resume` resumes it"));
+        assert!(end("complete", 0).ends_with(" USD)"));
     }
 
     #[test]

@@ -45,7 +45,10 @@ impl RunStatusLine<'_> {
         }
         parts.extend(self.context.map(bar));
         parts.push(format!("{} tokens", grouped(spend.tokens(), ' ')));
-        let cost = TurnCost { known_usd: spend.cost_usd, unpriced: run.unpriced };
+        // The command told tokens, and no price of its model is known.
+        let is_unpriced = self.spent.tokens() > 0 && self.spent.cost_usd <= 0.0;
+        let unpriced = run.unpriced.saturating_add(u32::from(is_unpriced));
+        let cost = TurnCost { known_usd: spend.cost_usd, unpriced };
         parts.push(match limits.budget_usd {
             Some(limit) => format!("{}/{} USD", cost.text(), usd_text(limit)),
             None => cost.text_with_unit(),

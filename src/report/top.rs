@@ -7,7 +7,7 @@ use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Cell, Paragraph, Row, Table, TableState, Wrap};
 
-use super::overview::{ProjectRow, Urgency, age, short_name};
+use super::overview::{CommandScope, ProjectRow, Urgency, age, short_name};
 use policyd_record::paint::TextColor;
 use policyd_state::run::budget::TurnCost;
 use policyd_yaml::time::Timestamp;
@@ -344,7 +344,7 @@ fn details<'a>(row: &ProjectRow, now: Timestamp) -> Paragraph<'a> {
         Line::styled(word, color(paint)),
         Line::raw(""),
     ];
-    let details = row.details().into_iter();
+    let details = row.details(CommandScope::Anywhere).into_iter();
     lines.extend(details.map(|(paint, text)| Line::styled(shown(&text), color(paint))));
     if let Some(run) = &row.run {
         lines.push(Line::raw(format!(

@@ -293,10 +293,18 @@ impl Run {
         RunTotals { spend: self.spend, worked_ms: self.worked_ms, unpriced: self.unpriced }
     }
 
-    /// Returns the cost of all turns.
+    /// Returns the cost of all turns that ended.
     #[must_use]
     pub const fn cost(&self) -> TurnCost {
         TurnCost { known_usd: self.spend.cost_usd, unpriced: self.unpriced }
+    }
+
+    /// Returns the cost of all turns that began. The cost of a turn that did not end is unknown: it is at work, or the
+    /// process of the run died.
+    #[must_use]
+    pub fn cost_of_begun(&self) -> TurnCost {
+        let unfinished = u32::from(self.phase == RunPhase::Working);
+        self.cost().plus(TurnCost { known_usd: 0.0, unpriced: unfinished })
     }
 
     /// Returns the maximum number of turns, extensions included.

@@ -40,16 +40,13 @@ impl Supervisor<'_> {
             }
         };
         let found = self.policy().classify(name, &text);
+        let told = failure_line(heard, &text);
         let line = match found.is_permanent() {
             // The cause and its fix, because the task is not what failed.
             true => {
-                format!(
-                    "{} The command reported: {}",
-                    found.class.description.trim(),
-                    one_line(&text)
-                )
+                format!("{} The command reported: {told}", found.class.description.trim())
             }
-            false => one_line(&text),
+            false => told,
         };
         let line = line.trim_start().to_owned();
         let settings = self.policy().breaker(&key);
@@ -177,17 +174,9 @@ fn words(heard: &TurnOutput) -> String {
     const LAST_LINES: usize = 5;
     let complaint = String::from_utf8_lossy(&heard.complaint).into_owned();
     let answer = if heard.output.failed { heard.output.answer.as_str() } else { "" };
-    let signal = heard.ending.code().and_then(signal);
-    let late = match heard.ending {
-        TurnExit::Late => "the turn timed out",
-        TurnExit::Silent => "the command timed out: it said nothing",
-        TurnExit::Code(None) => "it was ended by a signal",
-        TurnExit::Lost => "it could not be waited for",
-        TurnExit::Code(Some(_)) => signal.as_deref().unwrap_or_default(),
-        TurnExit::Spent | TurnExit::Interrupted => "",
-    };
-    let told: Vec<&str> =
-        [late, complaint.trim(), answer].into_iter().filter(|it| !it.is_empty()).collect();
+    let cause = end_cause(heard.ending);
+    let told = [cause.as_str(), complaint.trim(), answer].into_iter().filter(|it| !it.is_empty());
+    let told: Vec<&str> = told.collect();
     if !told.is_empty() {
         return told.join("\n");
     }
@@ -196,18 +185,78 @@ fn words(heard: &TurnOutput) -> String {
     last.into_iter().rev().collect::<Vec<_>>().join("\n")
 }
 
+/// Returns the last line of the text of a failure, after the signal or the timeout that ended the turn.
+fn failure_line(heard: &TurnOutput, text: &str) -> String {
+    let (cause, line) = (end_cause(heard.ending), one_line(text));
+    if cause.is_empty() || line.contains(&cause) { line } else { format!("{cause}: {line}") }
+}
+
+/// Returns the signal or the timeout that ended a turn. Empty if the command ended by itself.
+fn end_cause(ending: TurnExit) -> String {
+    match ending {
+        TurnExit::Late => "the turn timed out".to_owned(),
+        TurnExit::Silent => "the command timed out: it said nothing".to_owned(),
+        TurnExit::Code(None) => "it was ended by a signal".to_owned(),
+        TurnExit::Lost => "it could not be waited for".to_owned(),
+        TurnExit::Code(Some(code)) => signal(code).unwrap_or_default(),
+        TurnExit::Spent | TurnExit::Interrupted => String::new(),
+    }
+}
+
 /// The signal that an exit code reports, as shells do: 128 and its number. 128 and 129 are codes of usage
 /// errors (`git`).
 fn signal(code: i32) -> Option<String> {
-    match code {
-        137 => Some("killed by signal 9 (SIGKILL), often because memory ran out".to_owned()),
-        130..=159 => Some(format!("ended by signal {}", code.saturating_sub(128))),
-        _ => None,
-    }
+    let number = code.checked_sub(128).filter(|it| (2..=31).contains(it))?;
+    // Numbers that differ between systems have no name here.
+    let name = match number {
+        2 => "SIGINT",
+        3 => "SIGQUIT",
+        4 => "SIGILL",
+        6 => "SIGABRT",
+        8 => "SIGFPE",
+        9 => return Some("killed by signal 9 (SIGKILL), often because memory ran out".to_owned()),
+        11 => "SIGSEGV",
+        13 => "SIGPIPE",
+        14 => "SIGALRM",
+        15 => "SIGTERM",
+        24 => "SIGXCPU",
+        _ => return Some(format!("ended by signal {number}")),
+    };
+    Some(format!("ended by signal {number} ({name})"))
 }
 
 /// The last line that says something, without secrets.
 pub(super) fn one_line(text: &str) -> String {
     let line = text.lines().rev().find(|it| !it.trim().is_empty()).unwrap_or("no output");
     cut(&mask(line.trim()).0, EVIDENCE_CHARS_MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use policyd_hook::agent_output::AgentOutput;
+
+    use super::*;
+
+    #[test]
+    fn the_line_of_a_failure_names_what_ended_the_turn() {
+        let line = |ending, complaint: &str| {
+            let heard = TurnOutput {
+                output: AgentOutput::default(),
+                complaint: complaint.as_bytes().to_vec(),
+                ending,
+                took: Duration::ZERO,
+            };
+            failure_line(&heard, &words(&heard))
+        };
+        for (ending, complaint, text) in [
+            (TurnExit::Code(Some(143)), "", "ended by signal 15 (SIGTERM)"),
+            (TurnExit::Code(Some(143)), "a\nbye\n", "ended by signal 15 (SIGTERM): bye"),
+            (TurnExit::Code(Some(150)), "", "ended by signal 22"),
+            (TurnExit::Late, "still busy", "the turn timed out: still busy"),
+            (TurnExit::Code(Some(1)), "no key", "no key"),
+            (TurnExit::Code(Some(129)), "", "no output"),
+        ] {
+            assert_eq!(line(ending, complaint), text);
+        }
+    }
 }

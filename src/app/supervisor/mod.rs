@@ -328,6 +328,7 @@ impl<'a> Supervisor<'a> {
     /// Goes on until the run is over; returns how it ended.
     fn drive(&mut self, resumed: bool) -> RunStatus {
         self.remove_earlier_stops(self.world.now());
+        self.catch_up();
         if resumed {
             self.take_up();
         } else {
@@ -381,6 +382,7 @@ impl<'a> Supervisor<'a> {
         if self.run.phase == RunPhase::Working {
             match self.world.kill_marked(RUN_VARIABLE, &self.mark()) {
                 Ok(0) | Err(WorldError::Unsupported) => {}
+                Ok(1) => self.problem("ended 1 process of the interrupted turn"),
                 Ok(count) => {
                     self.problem(&format!("ended {count} processes of the interrupted turn"));
                 }

@@ -20,6 +20,8 @@ use policyd_store::shared::{STORE_COMMAND, SharedRun, SharedStore};
 use policyd_world::World;
 use policyd_yaml::time::short_text;
 
+/// State of a run whose turn has not ended.
+const WORKING: &str = "working";
 /// State of a run that no process continues.
 const ABANDONED: &str = "abandoned";
 
@@ -75,6 +77,9 @@ fn run_line(run: &SharedRun) -> String {
 fn registered(world: &dyn World, store: &SharedStore<'_>) -> Result<Vec<SharedRun>, DocumentError> {
     let mut all = store.runs()?;
     for run in all.iter_mut().filter(|it| !it.ended) {
+        // The cost of the turn that began is unknown.
+        let unfinished = u32::from(run.state == WORKING);
+        run.unpriced_turns = run.unpriced_turns.saturating_add(unfinished);
         let is_local = run.host == store.host_name();
         let here = is_local.then(|| is_continued(world, run)).flatten();
         let silence = world.now().since(run.updated);

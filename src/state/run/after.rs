@@ -74,9 +74,10 @@ impl RunStep<'_> {
     /// Books the usage of a turn, whatever its result. Texts that the agent received are marked as
     /// sent.
     fn book(&mut self, turn: &TurnResult) {
-        // A call that the server refused costs nothing.
+        // A call that the server refused costs nothing, if the agent reports its costs.
         let is_retried = turn.failure.as_ref().is_some_and(|it| it.retry.is_some());
-        let priced = turn.priced || (is_retried && turn.spend.tokens() == 0);
+        let is_refused = is_retried && turn.spend.tokens() == 0 && self.run.spend.cost_usd > 0.0;
+        let priced = turn.priced || is_refused;
         self.book_use(TurnUsage { spend: turn.spend, priced, took: turn.took });
         let run = &mut self.run;
         run.raised.clone_from(&turn.raised);
@@ -209,13 +210,7 @@ impl RunStep<'_> {
                 .end(RunStatus::Stuck, &format!("it goes round in circles: {}", names.join(", ")));
         }
         if limits.idle > 0 && self.run.idle >= limits.idle {
-            let why = format!("nothing changed in {} turns", self.run.idle);
-            let why = match &turn.failure {
-                Some(failure) => {
-                    format!("{why}; the last one failed ({}): {}", failure.class, failure.text)
-                }
-                None => why,
-            };
+            let why = self.with_last_failure(format!("nothing changed in {} turns", self.run.idle));
             return self.end(RunStatus::CircuitBreaker, &why);
         }
         if limits.aborts > 0 && self.run.aborts >= limits.aborts {

@@ -77,6 +77,28 @@ impl RunStatus {
         matches!(self, Self::Unverified | Self::CompleteUnclaimed)
     }
 
+    /// Returns the option without which a resumed run ends at once for the same reason. `None` if it needs no option.
+    #[must_use]
+    pub const fn resume_option(self) -> Option<&'static str> {
+        match self {
+            Self::Budget => Some("--budget-usd N"),
+            Self::MaxIterations => Some("--max-iterations N"),
+            Self::ContextExhaustion => Some("--max-restarts N"),
+            Self::Complete
+            | Self::CompleteUnclaimed
+            | Self::Stuck
+            | Self::TimeUp
+            | Self::BreakerOpen
+            | Self::CircuitBreaker
+            | Self::HumanNeeded
+            | Self::Unverified
+            | Self::DeadLetter
+            | Self::CannotRun
+            | Self::Stopped
+            | Self::Interrupted => None,
+        }
+    }
+
     /// Returns the stored name.
     #[must_use]
     pub fn as_str(self) -> &'static str {

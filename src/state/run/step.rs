@@ -6,7 +6,7 @@
 //! |---|---|---|---|---|---|---|
 //! | ready | below | no change | no change | ready | over: interrupted | over: cannot run |
 //! | asking | no change | admitted: working, a turn begins; rejected: waiting, or over if the wait is too long | no change | ready | over | over |
-//! | working | no change | no change | below | ready, with the known usage booked; repeats the turn | over, with the usage booked; repeats the turn once resumed | over |
+//! | working | no change | no change | below | ready, with the known usage booked, else as a turn of unknown cost; repeats the turn | over, with the usage booked; repeats the turn once resumed | over |
 //! | waiting | STOP, a no, or a human needed: over; the wait is over: as ready; otherwise no change | no change | no change | no change | over | over |
 //! | paused | STOP or a no: over; no PAUSE any more: as ready; otherwise no change | no change | no change | ready | over | over |
 //! | over: complete | no change | no change | no change | no change | no change | no change |
@@ -78,9 +78,8 @@ pub fn step(
             step.end(RunStatus::CannotRun, why);
         }
         (RunPhase::Working, RunEvent::Resumed(used)) => {
-            if let Some(used) = used {
-                step.book_use(*used);
-            }
+            // Without known usage, the cost of the turn is unknown.
+            step.book_use(used.unwrap_or_default());
             step.run.again = true;
             step.run.phase = RunPhase::Ready;
         }
@@ -206,11 +205,22 @@ impl RunStep<'_> {
         }
         if !self.run.again && !self.has_turns() {
             let most = self.run.iterations_max(limits);
-            return self.end(RunStatus::MaxIterations, &format!("all {most} turns are used up"));
+            let why = self.with_last_failure(format!("all {most} turns are used up"));
+            return self.end(RunStatus::MaxIterations, &why);
         }
         if !self.is_spent() {
             self.run.phase = RunPhase::Asking;
             self.effects.push(RunEffect::Ask);
+        }
+    }
+
+    /// Adds why the last turn failed to the reason of an end.
+    pub(super) fn with_last_failure(&self, why: String) -> String {
+        let Run { failures, last_class, last_error, .. } = &self.run;
+        match (*failures, last_error.as_str()) {
+            (0, _) => why,
+            (_, "") => format!("{why}; the last one failed ({last_class})"),
+            (_, error) => format!("{why}; the last one failed ({last_class}): {error}"),
         }
     }
 
@@ -250,8 +260,9 @@ impl RunStep<'_> {
                 self.effects.push(RunEffect::BudgetWarning(percent(spent, limit)));
             }
             BudgetLevel::Spent => {
+                let least = if self.run.unpriced > 0 { "at least " } else { "" };
                 let (spent, limit) = (usd_text(spent), usd_text(limit));
-                self.end(RunStatus::Budget, &format!("{spent} of {limit} USD are spent"));
+                self.end(RunStatus::Budget, &format!("{least}{spent} of {limit} USD are spent"));
                 return true;
             }
         }

@@ -47,6 +47,7 @@ fn iteration_tokens_breakers_cost_last_decision_and_elapsed() {
         now: NOW,
     };
     let spent = Spend { input: 1_000_000, cost_usd: 0.05, ..Spend::default() };
+    let unpriced = Spend { input: 1_000, ..Spend::default() };
     let text = lines(&[
         ("the first turn", of(&first)),
         (
@@ -60,6 +61,7 @@ fn iteration_tokens_breakers_cost_last_decision_and_elapsed() {
         ("paused", of(&paused)),
         ("an empty context", RunStatusLine { context: Some(0), ..of(&first) }),
         ("an overrun one", RunStatusLine { context: Some(130), ..of(&first) }),
+        ("a model without a price", RunStatusLine { spent: unpriced, ..of(&first) }),
     ]);
     snapshot("run", "standing__in_one_line", text);
 }

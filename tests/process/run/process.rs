@@ -202,7 +202,7 @@ fn a_turn_that_a_signal_ends_says_so() {
     for (play, text) in [
         ("exit 137", "killed by signal 9 (SIGKILL), often because memory ran out"),
         ("kill -9 $$", "killed by signal 9 (SIGKILL), often because memory ran out"),
-        ("kill -15 $$", "ended by signal 15"),
+        ("kill -15 $$", "ended by signal 15 (SIGTERM)"),
     ] {
         let (_, events) = Theatre::new(&[play]).run(&["--max-iterations", "1"]);
         let turn = events.iter().find(|it| it["type"] == "loop.iteration_complete").unwrap();

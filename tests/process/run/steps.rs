@@ -260,6 +260,45 @@ fn what_a_turn_used_that_was_interrupted_is_booked() {
 }
 
 #[test]
+fn a_turn_that_did_not_report_its_cost_is_of_unknown_cost() {
+    let mut working = run(RunPhase::Working);
+    assert_eq!(working.cost_of_begun().text(), "unknown");
+    assert_eq!(run(RunPhase::Asking).cost_of_begun().text(), "0.00");
+    let (resumed, _) = step(&working, &RunEvent::Resumed(None), &limits(), NOW);
+    assert_eq!((resumed.unpriced, resumed.cost().text()), (1, "unknown".to_owned()));
+    let retry = Some((Duration::from_secs(60), "usage limit".to_owned()));
+    let failure = TurnFailure { class: "limit".to_owned(), retry, ..TurnFailure::default() };
+    let turn = TurnResult { failure: Some(failure), ..TurnResult::default() };
+    let (waits, _) = step(&working, &RunEvent::Ended(&turn), &limits(), NOW);
+    assert_eq!((word(&waits).as_str(), waits.cost().text()), ("waiting", "unknown".to_owned()));
+    working.spend.cost_usd = 1.5;
+    assert_eq!(working.cost_of_begun().text(), "at least 1.50");
+    let (waits, _) = step(&working, &RunEvent::Ended(&turn), &limits(), NOW);
+    assert_eq!(waits.cost().text(), "1.50", "a refused call of an agent that reports its costs");
+    working.unpriced = 1;
+    let limits = RunLimits { budget_usd: Some(1.0), ..limits() };
+    let (over, _) = step(&working, &RunEvent::Ended(&turn), &limits, NOW);
+    let why = "at least 1.50 of 1.00 USD are spent".to_owned();
+    assert_eq!(over.phase, RunPhase::Over { status: RunStatus::Budget, why });
+}
+
+#[test]
+fn a_run_without_turns_left_names_the_failure_of_its_last_turn() {
+    let ends = |failure: Option<TurnFailure>| {
+        let mut before = run(RunPhase::Working);
+        before.iteration = 10;
+        let turn = TurnResult { failure, moved: Some(true), ..TurnResult::default() };
+        let (ended, _) = step(&before, &RunEvent::Ended(&turn), &limits(), NOW);
+        step(&ended, &RunEvent::Looked(&ControlSignals::default()), &limits(), NOW).0.phase
+    };
+    let over = |why: &str| RunPhase::Over { status: RunStatus::MaxIterations, why: why.to_owned() };
+    assert_eq!(ends(None), over("all 10 turns are used up"));
+    let (class, text) = ("timeout".to_owned(), "the turn timed out".to_owned());
+    let why = "all 10 turns are used up; the last one failed (timeout): the turn timed out";
+    assert_eq!(ends(Some(TurnFailure { class, text, ..TurnFailure::default() })), over(why));
+}
+
+#[test]
 fn a_restart_forgets_the_session_and_never_what_was_spent() {
     let mut before = run(RunPhase::Working);
     before.spend.cost_usd = 0.5;

@@ -253,7 +253,10 @@ fn a_turn_that_cannot_be_waited_for_failed_and_cost_what_it_cost() {
     let said = stage.run(&["--max-iterations", "1"]);
     assert_eq!(said.status(), "max_iterations", "{said:?}");
     let turn = &said.of("loop.iteration_complete")[0];
-    assert_eq!((&turn["error"], &turn["cost_usd"]), (&json!("no child processes"), &json!(0.5)));
+    assert_eq!(
+        (&turn["error"], &turn["cost_usd"]),
+        (&json!("it could not be waited for: no child processes"), &json!(0.5))
+    );
 }
 
 #[test]

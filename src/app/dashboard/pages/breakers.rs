@@ -57,7 +57,7 @@ pub(super) fn page(context: &PageContext<'_>, view: &PageView<'_>) -> Result<Str
     let newest = changed.get(..changed.len().min(CHANGES)).unwrap_or_default();
     let body = html! {
         form.filter method="get" action="/breakers" { (layout::project_menu(view)) button { "Show" } }
-        @if all.is_empty() { p { "No call of a breaker is recorded." } }
+        @if all.is_empty() { (layout::nothing(view, "No call of a breaker is recorded.")) }
         @for (name, it) in all.iter().take(ROWS) { (breaker(view, name, it, &changed)) }
         @if all.len() > ROWS { p { "The first " (ROWS) " of " (all.len()) " breakers are shown." } }
         @if !newest.is_empty() {

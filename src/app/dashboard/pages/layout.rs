@@ -92,6 +92,12 @@ pub(super) fn page(
     page.into_string()
 }
 
+/// Returns the sentence of a page that shows no item. While projects are read, whether one exists is unknown.
+pub(super) fn nothing(view: &PageView<'_>, text: &str) -> Markup {
+    let is_read = view.snapshot.is_complete;
+    html! { p { @if is_read { (text) } @else { "The projects are still being read." } } }
+}
+
 /// Returns a page with one sentence and no menu.
 pub(crate) fn plain(title: &str, text: &str) -> String {
     let page = html! {
@@ -251,4 +257,30 @@ pub(super) fn pager(path: &str, fields: &[(&str, &str)], page: usize, has_more: 
 /// Returns text with its line breaks in a fixed width.
 pub(super) fn drawing(label: &str, text: &str) -> Markup {
     html! { pre tabindex="0" role="region" aria-label=(label) { (text) } }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::super::super::live::Snapshot;
+    use super::*;
+
+    #[test]
+    fn a_page_claims_nothing_while_projects_are_read() {
+        let text = |is_complete: bool| {
+            let snapshot = Snapshot { is_complete, ..Snapshot::default() };
+            let (now, query) = (Timestamp::default(), BTreeMap::new());
+            let view = PageView {
+                snapshot: &snapshot,
+                form_token: "",
+                is_read_only: true,
+                now,
+                query: &query,
+            };
+            nothing(&view, "Nothing waits for you.").into_string()
+        };
+        assert_eq!(text(true), "<p>Nothing waits for you.</p>");
+        assert_eq!(text(false), "<p>The projects are still being read.</p>");
+    }
 }

@@ -11,7 +11,7 @@ use super::layout::{self, PageSection, address, badge, moment, tone};
 use super::view::PageView;
 use policyd_index::DecisionFilter;
 use policyd_report::html::table;
-use policyd_report::overview::{ProjectRow, Urgency};
+use policyd_report::overview::{CommandScope, ProjectRow, Urgency};
 use policyd_yaml::time::duration_text;
 
 /// Rows of one page: a page must stay small.
@@ -72,7 +72,7 @@ fn project_table(view: &PageView<'_>, rows: &[&ProjectRow]) -> Markup {
 fn project_row(view: &PageView<'_>, row: &ProjectRow) -> Markup {
     let (word, color) = row.urgency().cell();
     let directory = row.directory.as_str();
-    let details = row.details();
+    let details = row.details(CommandScope::Anywhere);
     html! {
         tr {
             th scope="row" {

@@ -57,7 +57,7 @@ fn last_runs(view: &PageView<'_>) -> Markup {
         }
     };
     html! {
-        @if rows.is_empty() { p { "No supervised run is known. `policyd run` starts one." } } @else {
+        @if rows.is_empty() { (layout::nothing(view, "No supervised run is known. `policyd run` starts one.")) } @else {
             p.hint { "The last run of each project." }
             (table("Runs", &["Project", "State", "Goal", "Turns", "Tokens", "USD", "Age"], &body))
         }
@@ -71,7 +71,7 @@ fn urgency_of_run(row: &ProjectRow) -> Urgency {
 
 fn runs_of(context: &PageContext<'_>, view: &PageView<'_>, project: &str) -> Markup {
     let Ok(open) = context.open(project) else {
-        return html! { p { "The project is not listed." } };
+        return layout::nothing(view, "The project is not listed.");
     };
     let store = RunStore::new(context.world, &open.state_dir(context.world), Durability::default());
     let runs: Vec<Run> =
@@ -82,7 +82,7 @@ fn runs_of(context: &PageContext<'_>, view: &PageView<'_>, project: &str) -> Mar
                 th scope="row" { a href=(address("/run", &[("project", project), ("id", &it.id)])) { (it.id) } }
                 td { @match it.status() { Some(status) => (status.as_str()), None => "not ended" } }
                 td { (policyd_evaluation::message::cut(&it.goal, 160)) }
-                td.number { (it.iteration) } td.number { (it.spend.tokens()) } td.number { (it.cost().text()) }
+                td.number { (it.iteration) } td.number { (it.spend.tokens()) } td.number { (it.cost_of_begun().text()) }
                 td.number { (moment(Timestamp::from_millis(it.updated_ms), view.now)) }
             }
         }
@@ -170,7 +170,7 @@ pub(super) fn one(context: &PageContext<'_>, view: &PageView<'_>) -> Result<Stri
             dt { "Duration" } dd { (short_text(end.since(begin))) }
             dt { "Turns" } dd { (run.iteration) }
             dt { "Tokens" } dd { (run.spend.tokens()) }
-            dt { "Cost" } dd { (run.cost().text_with_unit()) }
+            dt { "Cost" } dd { (run.cost_of_begun().text_with_unit()) }
             @if !run.last_error.is_empty() { dt { "Last error" } dd { (policyd_evaluation::message::cut(&run.last_error, 400)) } }
         }
         h2 { "Timeline" }

@@ -83,7 +83,7 @@ pub(super) fn page(context: &PageContext<'_>, view: &PageView<'_>) -> String {
         form.filter method="get" action="/waiting" { (layout::project_menu(view)) button { "Show" } }
         @if view.field(RECORDED).is_some() { p.notice role="status" { "Your answer is recorded." } }
         @for (directory, problem) in &unread { p.problem { (directory) " " (problem) } }
-        @if unread.is_empty() && parts.is_empty() && others.is_empty() && calls.is_empty() && signals.is_empty() { p { "Nothing waits for you." } }
+        @if unread.is_empty() && parts.is_empty() && others.is_empty() && calls.is_empty() && signals.is_empty() { (layout::nothing(view, "Nothing waits for you.")) }
         @if !calls.is_empty() { section { h2 { "Blocked calls of all hosts" } @for it in &calls { (blocked_call(view, it)) } } }
         @if !signals.is_empty() { section { h2 { "Signals of other hosts" } @for (directory, it) in &signals { (remote_signal(view, directory, it)) } } }
         @for part in &parts { (part) }
