@@ -43,6 +43,15 @@ struct SignalCommand<'c, 's> {
     limits: SyncLimits<'c>,
 }
 
+/// A human's yes with a decision, or no with a reason.
+#[derive(Clone, Copy)]
+struct SignalDecision<'a> {
+    approved: bool,
+    text: &'a str,
+    /// Who decides, if it is not the user of this process.
+    by: &'a Option<String>,
+}
+
 /// Runs one action.
 pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &SignalArguments) -> u8 {
     let Some(policy) = pack::or_builtin_policy(world, console, &project::find(world, None)) else {
@@ -117,10 +126,12 @@ impl SignalCommand<'_, '_> {
                 answer.map(|it| self.print_answer(console, &it, id))
             }
             SignalAction::Approve { id, decision, by } => {
-                self.decide(console, id, by, Some(decision), "", logged)
+                let decision = SignalDecision { approved: true, text: decision, by };
+                self.decide(console, id, decision, logged)
             }
             SignalAction::Reject { id, reason, by } => {
-                self.decide(console, id, by, None, reason, logged)
+                let decision = SignalDecision { approved: false, text: reason, by };
+                self.decide(console, id, decision, logged)
             }
             SignalAction::History { limit, signal } => {
                 Ok(self.history(console, *limit, signal.as_deref()))
@@ -340,27 +351,23 @@ impl SignalCommand<'_, '_> {
         &self,
         console: &mut Console<'_>,
         id: &str,
-        by: &Option<String>,
-        decision: Option<&String>,
-        reason: &str,
+        decision: SignalDecision<'_>,
         logged: &mut Option<HumanAnswer>,
     ) -> Result<u8, WorldError> {
-        let verb = if decision.is_some() { "approve" } else { "reject" };
+        let SignalDecision { approved, text, by } = decision;
+        let verb = if approved { "approve" } else { "reject" };
         let actor = match require_human(self.world, console, &format!("{verb} `{id}`")) {
             Ok(actor) => actor,
             Err(code) => return Ok(code),
         };
-        let text = decision.map_or(reason, String::as_str);
         let (by, now) = (self.actor_or_user(by), self.world.now());
-        let answer = match decision {
-            Some(decision) => self.store.approve(id, &by, decision, now)?,
-            None => self.store.reject(id, &by, reason, now)?,
+        let answer = match approved {
+            true => self.store.approve(id, &by, text, now)?,
+            false => self.store.reject(id, &by, text, now)?,
         };
         if answer == SignalOutcome::Nothing {
             let end = SharedSignalEnd {
-                outcome: if decision.is_some() { End::Approved } else { End::Rejected }
-                    .as_str()
-                    .to_owned(),
+                outcome: if approved { End::Approved } else { End::Rejected }.as_str().to_owned(),
                 by,
                 text: text.to_owned(),
             };
@@ -382,7 +389,7 @@ impl SignalCommand<'_, '_> {
             return Ok(EXIT_FOUND);
         }
         if let SignalOutcome::Ended(request, End::Approved | End::Rejected, _) = &answer {
-            let problem = self.stores.answered(request, decision.is_some());
+            let problem = self.stores.answered(request, approved);
             problem.iter().for_each(|it| console.eprint(it));
             let answer = HumanAnswer::new(verb, WaitingKind::Signal, &request.id, actor);
             let (what, text) = (request.name.clone(), text.to_owned());

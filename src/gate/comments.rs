@@ -34,7 +34,7 @@ pub(super) fn without_comments(path: &Path, text: &str) -> String {
         if !is_comment {
             open = after(line, open);
         }
-        !is_comment && !(open.is_none() && start.is_empty())
+        !(is_comment || open.is_none() && start.is_empty())
     };
     text.lines().filter(is_code).collect::<Vec<_>>().join("\n")
 }

@@ -123,7 +123,8 @@ fn operand_in_parentheses(tokens: &[AwkToken]) -> &[AwkToken] {
         match it {
             AwkToken::Sign('(') => depth = depth.saturating_add(1),
             AwkToken::Sign(')') => depth = depth.saturating_sub(1),
-            _ => {}
+            AwkToken::Text(_) | AwkToken::Word(_) | AwkToken::Sign(_) => {}
+            AwkToken::Append | AwkToken::Or => {}
         }
         depth == 0
     });

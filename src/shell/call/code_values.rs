@@ -171,7 +171,7 @@ impl CodeValues {
             // Perl and PHP name a value with its sign.
             let known = self.chosen(name, variant);
             let known = known.or_else(|| self.chosen(&format!("${name}"), variant));
-            match known.and_then(|it| content(it)) {
+            match known.and_then(content) {
                 Some(value) => out.push_str(&value),
                 None if is_format || from.starts_with("#{") => out.push_str(UNKNOWN),
                 None => out.push_str(written),
