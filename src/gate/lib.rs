@@ -67,6 +67,7 @@ pub use organization_layer::OrganizationLayer;
 use policyd_hook::HookResponse;
 use policyd_packs::{self as packs, LoadError, LoadPack};
 use policyd_store::crash_record::{self, CrashedHook};
+use policyd_store::foreign_choices;
 use policyd_workspace::project;
 use policyd_world::World;
 pub use report::Report;
@@ -125,6 +126,7 @@ fn evaluate_project(
     // Reported where a session begins and ends its turns, not at every call.
     if request.event.kind.is_main_boundary() {
         found.untrusted.iter().for_each(|it| diagnostics.problem(&it.text()));
+        report_user_pack(world, &found, diagnostics);
     }
     let mut policy = match load(world, &found) {
         Ok(policy) => policy,
@@ -143,6 +145,18 @@ fn evaluate_project(
     let loaded = ManuallyDrop::new(LoadedPolicy::new(policy, Some(Rc::new(found))));
     let context = GateContext::new(world, request, &loaded, &admitted);
     evaluate_admitted(&GateContext { organization, ..context }, notice, diagnostics)
+}
+
+/// Reports once that the user's own pack changed without policyd.
+fn report_user_pack(world: &dyn World, found: &packs::FoundPack, diagnostics: &mut Diagnostics) {
+    let Some((folder, hash)) = found.of_user(world) else { return };
+    if foreign_choices::take_pack_change(world, &folder, &hash) {
+        diagnostics.problem(&format!(
+            "your rules in `{}` changed, and policyd did not write them: `policyd rule list --changed` shows what they turn \
+             off or soften. If the change is not yours, restore the directory",
+            folder.display()
+        ));
+    }
 }
 
 /// Evaluates an event by a pack that is loaded already. The caller evaluates the rules of the organization.

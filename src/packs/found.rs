@@ -1,7 +1,7 @@
 //! A pack as found on this machine: its files, its hashes, and whose it is.
 
 use std::borrow::Cow;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -15,7 +15,7 @@ use policyd_policy::remote::RemotePack;
 use policyd_record::pack_layer::{PackLayer, PackLayers};
 use policyd_store::user;
 use policyd_workspace::project::Project;
-use policyd_world::World;
+use policyd_world::{World, WorldError};
 use policyd_yaml::checksum::hex;
 
 /// Who decides about a pack.
@@ -100,6 +100,19 @@ impl FoundPack {
     /// The directory of the user's pack beneath it.
     pub fn beneath(&self) -> Option<&str> {
         self.beneath.as_ref().map(|it| it.name.as_str())
+    }
+
+    /// Returns the directory of the user's pack, and the hash of its content as trust keeps it; empty without a pack. `None` if
+    /// another pack was named, or if the user's pack does not count here.
+    pub fn of_user(&self, world: &dyn World) -> Option<(PathBuf, String)> {
+        let folder = user::config_folder(world)?.join("policies");
+        let hash = match (&self.beneath, self.folder().map(Path::new)) {
+            (Some(pack), _) => hex(&content(Some(pack))),
+            (None, Some(own)) if own == folder => self.content_hash(),
+            (None, _) if world.stat(&folder) == Err(WorldError::NotFound) => String::new(),
+            (None, _) => return None,
+        };
+        Some((folder, hash))
     }
 
     /// Whose packs its rules come from.

@@ -72,6 +72,24 @@ pub fn take_foreign_changes(
     Ok(foreign.into_iter().filter_map(classify).collect())
 }
 
+/// Returns whether the content of the user's pack differs from the recorded one, and records it. An empty hash: the pack does not
+/// exist.
+#[must_use]
+pub fn take_pack_change(world: &dyn World, folder: &Path, hash: &str) -> bool {
+    // A record that cannot be used is reported at each event.
+    let Ok(Some(written)) = WrittenFiles::load(world) else { return false };
+    let is_changed = !written.has(folder, hash);
+    if is_changed {
+        record_pack(world, folder, hash);
+    }
+    is_changed
+}
+
+/// Records the content of the user's pack that policyd wrote, as a human confirmed.
+pub fn record_pack(world: &dyn World, folder: &Path, hash: &str) {
+    choice_record::update(world, &[(folder.to_path_buf(), hash.to_owned())]);
+}
+
 /// Returns the choices of a file that weaken policyd. A file that is not JSON is not used.
 fn weakening(files: &ChoiceFiles, path: &Path) -> Vec<&'static str> {
     let file = files.all().find(|it| it.path == path);

@@ -179,3 +179,23 @@ fn an_upgrade_reports_choices_once_and_only_if_they_weaken_policyd() {
     fs::remove_file(state.join("choices.json")).unwrap();
     assert!(start(&machine).contains("another program than policyd changed"));
 }
+
+#[test]
+fn a_pack_of_the_user_that_another_program_wrote_is_reported_once() {
+    let machine = Machine::new();
+    machine.untested();
+    let is_reported = || start(&machine).contains("policyd did not write them");
+    assert!(!is_reported());
+    let off = machine.human(&["rule", "off", "git_clean", "--user"]);
+    assert_eq!(off.code, Some(0), "{off:?}");
+    assert!(!is_reported(), "policyd wrote the rule");
+    let folder = machine.path("config/policyd/policies");
+    let rule = "- id: rm_recursive\n  override: true\n  enabled: false\n  reason: x\n";
+    fs::write(folder.join("guards.yaml"), rule).unwrap();
+    let said = start(&machine);
+    assert!(said.contains("policyd did not write them") && said.contains("rule list"), "{said}");
+    assert!(!is_reported(), "once");
+    fs::remove_dir_all(&folder).unwrap();
+    assert!(is_reported(), "stricter rules are gone");
+    assert!(!is_reported(), "once");
+}

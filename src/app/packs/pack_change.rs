@@ -7,6 +7,7 @@ use std::sync::Arc;
 use super::{FoundPack, trust_record, trust_store};
 use policyd_policy::load::Pack;
 use policyd_store::document::DocumentError;
+use policyd_store::foreign_choices;
 use policyd_store::trust::TrustedPack;
 use policyd_world::{World, WorldError};
 use policyd_yaml::Source;
@@ -55,6 +56,9 @@ impl PackChange {
             let hash = Some(self.after.content_hash());
             let trusted = TrustedPack { hash, since: world.now(), ..trusted };
             trust_record::add(world, &self.after, trusted)?;
+        }
+        if let Some((folder, hash)) = self.after.of_user(world).filter(|it| it.0 == self.folder) {
+            foreign_choices::record_pack(world, &folder, &hash);
         }
         super::compile_ahead(world, &self.after);
         Ok(())
